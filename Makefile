@@ -1,0 +1,43 @@
+# Two commands need nothing but Python >= 3.11 (pip, venv), git and make: `make demo`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types check bench clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "betafield needs Python 3.11 or newer; name one with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp per set of extras: installed once, and again when pyproject.toml changes.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, saves a map
+	$(BIN)/python examples/flights.py
+
+test: $(VENV)/.installed-dev  ## the whole test suite, with coverage of src
+	$(BIN)/coverage erase
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet --cov --cov-report= tests/windows
+	$(BIN)/pytest --cov --cov-append --cov-report=term --cov-fail-under=95
+
+lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-dev  ## mypy, strict
+	$(BIN)/mypy
+
+check: lint types test  ## all that must pass before a commit
+
+bench: $(VENV)/.installed-dev  ## speed and memory against peers, as ratios (about ten minutes)
+	$(BIN)/python benchmarks/speed.py
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What is then believed: distributions of the success probability, one a row."""
