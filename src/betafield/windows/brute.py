@@ -1,0 +1,54 @@
+"""Every trial asked for every query: slow, plain NumPy, the oracle of the other indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, Floats, Ints, Places, limit
+
+# Distances held in memory at once.
+BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Brute:
+    """An index without structure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.windows.base import EUCLIDEAN
+    >>> places = Places(np.array([[0.0, 3.0], [0.0, 4.0]]), np.array([[1, 10]]))
+    >>> Brute.build(places, EUCLIDEAN).sums(np.zeros((1, 2)), radius=5.0)
+    array([[11]])
+    """
+
+    places: Places
+    metric: int
+
+    @classmethod
+    def build(cls, places: Places, metric: int, presorted: bool = False) -> Brute:  # noqa: ARG003
+        """Keep the places as they are."""
+        return cls(Places(places.axes, places.counts.astype(np.int64)), metric)
+
+    def sums(self, queries: Floats, radius: float) -> Ints:
+        """Return (m, c): the sums of the counts within `radius` of each query."""
+        rows = max(1, BLOCK // max(1, self.places.size))
+        blocks = [
+            self._inside(queries[start : start + rows], radius) @ self.places.counts.T
+            for start in range(0, len(queries), rows)
+        ]
+        return np.concatenate([np.empty((0, len(self.places.counts)), np.int64), *blocks])
+
+    def _inside(self, queries: Floats, radius: float) -> Ints:
+        reach = np.zeros((len(queries), self.places.size))
+        with np.errstate(over="ignore"):
+            for axis, q in zip(self.places.axes, queries.T, strict=True):
+                apart = np.abs(axis - q[:, None])
+                if self.metric == CHEBYSHEV:
+                    np.maximum(reach, apart, out=reach)
+                else:
+                    reach += apart * apart if self.metric == EUCLIDEAN else apart
+            return (reach <= limit(radius, self.metric)).astype(np.int64)

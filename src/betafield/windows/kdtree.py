@@ -1,0 +1,255 @@
+"""Two dimensions and more: a kd-tree whose nodes hold the sums of their trials.
+
+Layout
+------
+Places are sorted by z-order code (`zorder`), so that every node is a range [start, stop) of
+consecutive places. `Nodes` holds the tree as arrays; node 0 is the root.
+
+    child[i]          the first of the two children of i, the other is child[i] + 1;
+                      LEAF for a leaf
+    start[i], stop[i] its places
+    box[i, 0], [i, 1] lowest and highest coordinates of its places, tight
+    sums[i]           sums of its places' counts
+
+Invariants
+----------
+1. The children of a node split its range at the highest bit in which its codes differ, that
+   is at the middle of a cell; ranges of one code are halved. So depth is at most 64 plus the
+   logarithm of the number of places.
+2. A child comes after its parent, so sums and boxes are filled from the last node to the first.
+3. A leaf has at most LEAF_SIZE places.
+
+Query
+-----
+Start at the root. A node whose box lies inside the window is added whole, one that lies
+outside is dropped, one that crosses the border is opened; only leaves on the border have
+their places looked at. Rounding cannot make this differ from asking each place: subtracting,
+squaring and adding are monotone in floating point too, so the nearest and the farthest corner
+of a box bound the computed reach of each place in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield._jit import inlined, kernel
+from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, Floats, Ints, Places, limit
+from betafield.windows.zorder import Codes, codes
+
+LEAF = -1
+# Opening a node costs about as much as looking at this many places, which SIMD does fast.
+LEAF_SIZE = 96
+# One level of the tree leaves at most one open sibling on the stack.
+MAX_DEPTH = 160
+
+
+class Nodes(NamedTuple):
+    """The tree as arrays; the module's docstring says what they hold."""
+
+    child: npt.NDArray[np.int32]
+    start: Ints
+    stop: Ints
+    box: Floats
+    sums: Ints
+
+
+@dataclass(frozen=True)
+class KDTree:
+    """Sums over windows in d dimensions, adding whole nodes that lie inside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.windows.base import EUCLIDEAN
+    >>> grid = np.array(np.meshgrid(np.arange(100.0), np.arange(100.0))).reshape(2, -1)
+    >>> tree = KDTree.build(Places(grid, np.ones((1, 10_000), dtype=np.int64)), EUCLIDEAN)
+    >>> tree.sums(np.array([[50.0, 50.0], [0.0, 0.0]]), radius=1.0)
+    array([[5],
+           [3]])
+    """
+
+    places: Places
+    nodes: Nodes
+    metric: int
+
+    @classmethod
+    def build(cls, places: Places, metric: int, presorted: bool = False) -> KDTree:
+        """Sort the places along the z-order curve and sum them up."""
+        code = codes(places.axes)
+        order = np.argsort(code, kind="stable" if presorted else None)
+        places = places.sorted_by(order)
+        code = code[order] if places.size == order.size else codes(places.axes)
+        return cls(places, _summed(*_split(code), places.axes, places.counts), metric)
+
+    def sums(self, queries: Floats, radius: float) -> Ints:
+        """Return (m, c): the sums of the counts within `radius` of each query."""
+        out = np.zeros((len(queries), len(self.places.counts)), dtype=np.int64)
+        reach = limit(radius, self.metric)
+        _sums(self.nodes, self.places.axes, self.places.counts, queries, reach, self.metric, out)
+        return out
+
+
+@kernel
+def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
+    """Return child, start and stop of every node over these sorted codes."""
+    room = 4 * (code.size // LEAF_SIZE) + 2
+    child = np.full(room, LEAF, dtype=np.int32)
+    start = np.zeros(room, dtype=np.int64)
+    stop = np.zeros(room, dtype=np.int64)
+    stop[0] = code.size
+    node, made = 0, 1
+    while node < made:
+        if stop[node] - start[node] > LEAF_SIZE:
+            if made + 2 > room:
+                child = np.concatenate((child, np.full(room, LEAF, dtype=np.int32)))
+                start = np.concatenate((start, np.zeros(room, dtype=np.int64)))
+                stop = np.concatenate((stop, np.zeros(room, dtype=np.int64)))
+                room *= 2
+            middle = _middle(code, start[node], stop[node])
+            child[node] = made
+            start[made], stop[made] = start[node], middle
+            start[made + 1], stop[made + 1] = middle, stop[node]
+            made += 2
+        node += 1
+    return child[:made].copy(), start[:made].copy(), stop[:made].copy()
+
+
+@kernel
+def _middle(code: Codes, start: int, stop: int) -> int:
+    """Return where the highest bit that differs in the range turns from 0 to 1."""
+    differ = code[start] ^ code[stop - 1]
+    if differ == np.uint64(0):
+        return (start + stop) >> 1
+    bit = np.uint64(1)
+    while differ > np.uint64(1):
+        differ >>= np.uint64(1)
+        bit <<= np.uint64(1)
+    low, high = start, stop - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if code[middle] & bit:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@kernel
+def _summed(
+    child: npt.NDArray[np.int32], start: Ints, stop: Ints, axes: Floats, counts: Ints
+) -> Nodes:
+    """Return the nodes with their boxes and sums, leaves from places, others from children."""
+    d, c = axes.shape[0], counts.shape[0]
+    box = np.empty((child.size, 2, d))
+    sums = np.empty((child.size, c), dtype=np.int64)
+    for node in range(child.size - 1, -1, -1):
+        first = child[node]
+        if first == LEAF:
+            for k in range(d):
+                inside = axes[k, start[node] : stop[node]]
+                box[node, 0, k], box[node, 1, k] = inside.min(), inside.max()
+            for k in range(c):
+                sums[node, k] = counts[k, start[node] : stop[node]].sum()
+        else:
+            for k in range(d):
+                box[node, 0, k] = min(box[first, 0, k], box[first + 1, 0, k])
+                box[node, 1, k] = max(box[first, 1, k], box[first + 1, 1, k])
+            for k in range(c):
+                sums[node, k] = sums[first, k] + sums[first + 1, k]
+    return Nodes(child, start, stop, box, sums)
+
+
+@kernel
+def _sums(
+    nodes: Nodes,
+    axes: Floats,
+    counts: Ints,
+    queries: Floats,
+    limit: float,
+    metric: int,
+    out: Ints,
+) -> None:
+    child, box, sums = nodes.child, nodes.box, nodes.sums
+    stack = np.empty(MAX_DEPTH, dtype=np.int32)
+    reach = np.empty(LEAF_SIZE)
+    for i in range(queries.shape[0]):
+        # The root is treated like every other node: as the only child of a node above it.
+        first, last, top = 0, 1, 0
+        while True:
+            for node in range(first, last):
+                nearest, farthest = _corners(box, node, queries, i, metric)
+                if farthest <= limit:
+                    for k in range(out.shape[1]):
+                        out[i, k] += sums[node, k]
+                elif nearest <= limit:
+                    stack[top] = node
+                    top += 1
+            # Leaves on the border are looked at, the others opened.
+            while top > 0 and child[stack[top - 1]] == LEAF:
+                top -= 1
+                node = stack[top]
+                start, stop = nodes.start[node], nodes.stop[node]
+                _measure(axes, start, stop, queries, i, metric, reach)
+                for k in range(out.shape[1]):
+                    out[i, k] += _inside(counts[k, start:stop], reach, limit)
+            if top == 0:
+                break
+            top -= 1
+            first = child[stack[top]]
+            last = first + 2
+
+
+@inlined
+def _corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tuple[float, float]:
+    """Return the reach of the nearest and of the farthest point of a node's box."""
+    nearest = farthest = 0.0
+    for k in range(queries.shape[1]):
+        q = queries[i, k]
+        below, above = box[node, 0, k] - q, q - box[node, 1, k]
+        near, far = max(below, above, 0.0), max(-below, -above)
+        if metric == EUCLIDEAN:
+            nearest += near * near
+            farthest += far * far
+        elif metric == CHEBYSHEV:
+            nearest, farthest = max(nearest, near), max(farthest, far)
+        else:
+            nearest += near
+            farthest += far
+    return nearest, farthest
+
+
+# The places of a leaf, an axis at a time: loops without branches, which compile to SIMD.
+
+
+@inlined
+def _measure(
+    axes: Floats, start: int, stop: int, queries: Floats, i: int, metric: int, reach: Floats
+) -> None:
+    """Compute the reach of each place from start to stop."""
+    n = stop - start
+    reach[:n] = 0.0
+    for k in range(queries.shape[1]):
+        axis, q = axes[k, start:stop], queries[i, k]
+        if metric == EUCLIDEAN:
+            for j in range(n):
+                apart = axis[j] - q
+                reach[j] += apart * apart
+        elif metric == CHEBYSHEV:
+            for j in range(n):
+                reach[j] = max(reach[j], abs(axis[j] - q))
+        else:
+            for j in range(n):
+                reach[j] += abs(axis[j] - q)
+
+
+@inlined
+def _inside(column: Ints, reach: Floats, limit: float) -> int:
+    """Return the sum of a count over the places within the limit."""
+    total = 0
+    for j in range(column.size):
+        total += column[j] if reach[j] <= limit else 0
+    return total
