@@ -1,0 +1,38 @@
+"""Learn a smooth probability from yes/no trials.
+
+The posterior at x is a function of additive statistics of the trials near x, and every room
+of the package is one word of that sentence:
+
+    trials       what was observed, validated
+    units        in which units nearness is measured
+    windows      sums over the trials near a point
+    bandwidth    how near is near
+    priors       what was believed before
+    posteriors   what is then believed
+    estimators   SmoothBetaClassifier, for people who know scikit-learn
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.priors import Prior
+
+__version__ = "0.1.0"
+__all__ = ["Prior", "SmoothBetaClassifier", "__version__"]
+
+_HOMES = {"Prior": "betafield.priors", "SmoothBetaClassifier": "betafield.estimators"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name where it is first used, so that importing the package is quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'betafield' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,142 @@
+"""How near is near: the width Δ of the windows, by theory or from the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Floats = npt.NDArray[np.float64]
+
+NAMES = ("theory", "loo", "auto")
+STEP = 2.0**0.5
+# At most so many candidates: the narrowest is 2⁻¹² of the widest.
+CANDIDATES = 24
+# Places scored to find about the best width, and to find it; neighbours looked at then.
+FEW, MANY = 1_000, 10_000
+NEAR = 3
+# Widths without improvement after which no wider one is tried.
+PATIENCE = 3
+# Scores this close, relatively, are a tie; the narrower width then wins.
+TIE = 1e-12
+
+
+def theory(t: float, d: int, lipschitz: float) -> float:
+    """Return Δ = L^(−2/(d+2)) t^(−1/(d+2)), the width that balances bias and variance.
+
+    Examples
+    --------
+    >>> theory(t=1_000_000, d=1, lipschitz=1.0)
+    0.01
+    """
+    return float((lipschitz**2 * t) ** (-1.0 / (d + 2)))
+
+
+def window(t: float, d: int) -> float:
+    """Return t^(2/(d+2)), about the number of trials in a window of the width by theory."""
+    return float(t ** (2.0 / (d + 2)))
+
+
+def check(bandwidth: Any) -> None:
+    """Raise unless the bandwidth is a positive number or a rule's name."""
+    number = isinstance(bandwidth, int | float | np.number) and not isinstance(bandwidth, bool)
+    if not (bandwidth in NAMES if isinstance(bandwidth, str) else number):
+        raise ValueError(_refusal(bandwidth))
+    if number and not (np.isfinite(bandwidth) and bandwidth > 0):
+        raise ValueError(_refusal(bandwidth))
+
+
+def _refusal(bandwidth: Any) -> str:
+    return f"bandwidth: found {bandwidth!r}; allowed are a positive number, 'theory', 'loo', 'auto'"
+
+
+def candidates(widest: float, n_places: int, d: int) -> Floats:
+    """Return widths from one that holds about one place up to one that holds all.
+
+    Examples
+    --------
+    >>> candidates(widest=1.0, n_places=4, d=1).round(3).tolist()
+    [0.25, 0.354, 0.5, 0.707, 1.0]
+    """
+    steps = min(int(2 * np.log2(max(n_places, 1)) / d) + 1, CANDIDATES)
+    return widest * STEP ** np.arange(1.0 - steps, 1.0)
+
+
+def leave_one_out(
+    score: Callable[[float, int], tuple[float, float]], grid: Floats, enough: float
+) -> float:
+    """Return the width of the grid with the best score.
+
+    `score(width, size)` gives a width's score on a sample of that many places, and how many
+    trials the median window held. All widths are scored on a small sample, from the narrowest
+    on; then those near the best on a large one. Wide windows cost most and are seldom best:
+    the first pass ends when windows hold `enough` trials and the score no longer rises.
+
+    Examples
+    --------
+    >>> grid = np.array([0.125, 0.25, 0.5, 1.0])
+    >>> leave_one_out(lambda width, size: (-abs(width - 0.3), size * width), grid, enough=100)
+    0.25
+    """
+    scores: list[float] = []
+    for width in grid:
+        value, held = score(float(width), FEW)
+        scores.append(value)
+        if held >= enough and len(scores) - np.argmax(scores) > PATIENCE:
+            break
+    best, previous = int(np.argmax(scores)), -1
+    final = np.full(len(grid), -np.inf)
+    # A small sample may mislead: go on until the best width is among its own neighbours.
+    while best != previous:
+        for i in range(max(0, best - NEAR), min(len(grid), best + NEAR + 1)):
+            if final[i] == -np.inf:
+                final[i] = score(float(grid[i]), MANY)[0]
+        previous, best = best, int(np.argmax(final >= final.max() - TIE * abs(final.max())))
+    return float(grid[best])
+
+
+def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> float:
+    """Return Σ log P(a trial's outcome | the other trials of its window), over all trials.
+
+    With N_c trials of class c in the window, a_c the prior's shapes, and the trial itself of
+    class c taken off: (a_c + N_c − 1) / (Σ a + Σ N − 1). Where weights make a place worth less
+    than one trial, what is there is taken off.
+
+    Parameters
+    ----------
+    counts : array of shape (m, k)
+        Trials at each place, a column a class.
+    sums : array of shape (m, k)
+        Trials in the window of each place, its own included.
+    shapes : array that broadcasts against (m, k)
+        The prior's.
+    """
+    own = np.minimum(counts, 1.0)
+    alone = np.broadcast_to(shapes, sums.shape) + sums
+    return float(np.sum(counts * np.log((alone - own) / (alone.sum(axis=1, keepdims=True) - own))))
+
+
+def chosen(axes: Floats, share: float) -> npt.NDArray[np.bool_]:
+    """Return a mask of about this share of the places, by a hash of their coordinates.
+
+    A place is chosen or not wherever and whenever it is seen: neither order nor batches matter.
+    """
+    if share >= 1.0:
+        return np.ones(axes.shape[1], dtype=np.bool_)
+    return _hashes(axes) < np.uint64(share * 2.0**64)
+
+
+def _hashes(axes: Floats) -> npt.NDArray[np.uint64]:
+    """Return a well-mixed 64-bit hash of each point (the finaliser of splitmix64, chained)."""
+    state = np.zeros(axes.shape[1], dtype=np.uint64)
+    for axis in axes:
+        # Adding 0.0 makes -0.0 the same as 0.0.
+        state = (state ^ (axis + 0.0).view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return state

@@ -1,0 +1,377 @@
+"""SmoothBetaClassifier: validates, delegates, nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import bandwidth as widths
+from betafield import priors, trials, units
+from betafield.posteriors import Beta, Dirichlet
+
+if TYPE_CHECKING:
+    from betafield.posteriors import Posterior
+    from betafield.windows import Forest
+
+Floats = npt.NDArray[np.float64]
+
+METRICS = ("euclidean", "chebyshev", "manhattan")
+
+
+class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
+    """A smooth probability learned from yes/no trials, with a posterior at every point.
+
+    The Smooth Beta Process: with n trials within Δ of x, S of them successes, the success
+    probability π(x) has the posterior
+
+        π̃(x) ~ Beta(α(x) + S, β(x) + n − S),
+
+    and with three classes and more the Dirichlet of the window's counts per class. Where no
+    trial is near, the prior remains.
+
+    Parameters
+    ----------
+    bandwidth : float, "theory", "loo" or "auto", default="auto"
+        Δ, the width of the windows, in scaled units. "theory": L^(−2/(d+2)) t^(−1/(d+2)).
+        "loo": the width with the best leave-one-out log score. "auto": the same as "loo".
+    lipschitz : float, default=1.0
+        L, how fast π may change, in scaled units; for "theory".
+    metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
+        Distance between scaled points.
+    scale : "range", "std", None or array of shape (d,), default="range"
+        The unit of each feature: the width of its bounds, its standard deviation, 1, or as given.
+        A constant feature carries no distance.
+    bounds : array of shape (d, 2), default=None
+        The domain, (low, high) a feature. None: the range of the first data seen.
+    degree : {"auto", 0}, default="auto"
+        Degree of the local polynomial. 0, the share of successes, is the paper's rule.
+    prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
+        Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
+        With three classes and more: one shape a class, or two equal ones for all.
+    n_jobs : int, default=None
+        Threads for queries. None: 1; -1: all cores.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted; the second of two is the success.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    n_trials_ : int or float
+        Trials seen, t; the sum of the weights.
+    bandwidth_ : float
+        Δ in use, in scaled units.
+    scale_ : array of shape (d,)
+        The length of one scaled unit in the feature's own; inf for a constant feature.
+    bounds_ : array of shape (d, 2)
+        The domain.
+    windows_ : Forest
+        The sums of the trials, by place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield import SmoothBetaClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> difficulty = rng.uniform(size=(10_000, 1))
+    >>> success = rng.uniform(size=10_000) < 1 - difficulty[:, 0]
+    >>> model = SmoothBetaClassifier(bandwidth=0.05).fit(difficulty, success)
+    >>> posterior = model.posterior([[0.2], [0.5]])
+    >>> posterior.mean().round(2).tolist()
+    [0.79, 0.49]
+    >>> low, high = posterior.interval(0.95)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.76, 0.46], [0.81, 0.52])
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    n_trials_: int | float
+    bandwidth_: float
+    scale_: Floats
+    bounds_: Floats
+    windows_: Forest
+
+    def __init__(
+        self,
+        bandwidth: float | str = "auto",
+        *,
+        lipschitz: float = 1.0,
+        metric: str = "euclidean",
+        scale: Any = "range",
+        bounds: Any = None,
+        degree: int | str = "auto",
+        prior: Any = (1.0, 1.0),
+        n_jobs: int | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.lipschitz = lipschitz
+        self.metric = metric
+        self.scale = scale
+        self.bounds = bounds
+        self.degree = degree
+        self.prior = prior
+        self.n_jobs = n_jobs
+
+    # Learning. Each method works on a draft, which takes this model's place when all went well.
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (t, d)
+            Where the trials were made.
+        y : array of shape (t,)
+            How each ended: two classes or more.
+        sample_weight : array of shape (t,), default=None
+            A row of weight 2 is the same as the row twice.
+        """
+        return self._become(self._draft(blank=True)._add_labels(X, y, None, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more trials. The result is that of one `fit` on all.
+
+        Units and bounds are taken from the first data, or from `bounds`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, default=None
+            All classes that may come, in the first call; None: those of the first y.
+
+        Examples
+        --------
+        >>> model = SmoothBetaClassifier(bandwidth=0.1, bounds=[(0, 1)])
+        >>> for batch in ([0.2, 0.3], [0.25, 0.9]):
+        ...     model = model.partial_fit([[x] for x in batch], [1, 0], classes=[0, 1])
+        >>> model.posterior([[0.25]]).mean().tolist()
+        [0.6]
+        """
+        return self._become(self._draft()._add_labels(X, y, classes, sample_weight))
+
+    def fit_counts(self, X: Any, successes: Any, trials: Any) -> Self:
+        """Learn from binomial rows: `successes` of `trials` at each row of X.
+
+        Examples
+        --------
+        >>> model = SmoothBetaClassifier(bandwidth=0.5).fit_counts([[0], [1]], [3, 1], [4, 5])
+        >>> model.posterior([[0]])
+        Beta(alpha=[4.], beta=[2.])
+        """
+        return self._become(self._draft(blank=True)._add_counts(X, successes, trials))
+
+    def partial_fit_counts(self, X: Any, successes: Any, trials: Any) -> Self:
+        """Learn from more binomial rows; see `partial_fit` and `fit_counts`."""
+        return self._become(self._draft()._add_counts(X, successes, trials))
+
+    def merge(self, other: SmoothBetaClassifier) -> Self:
+        """Take in all trials of another fitted model, as if this one had seen them.
+
+        Both must measure in the same units, so give both the same `bounds`.
+
+        Examples
+        --------
+        >>> a, b = (SmoothBetaClassifier(bandwidth=0.5, bounds=[(0, 1)]) for _ in range(2))
+        >>> a = a.fit([[0.1], [0.2]], [0, 1])
+        >>> b = b.fit([[0.3], [0.4]], [0, 1])
+        >>> int(a.merge(b).n_trials_)
+        4
+        """
+        check_is_fitted(self)
+        self._require_alike(other)
+        draft = self._draft()
+        draft.bounds_ = np.stack(
+            [
+                np.minimum(self.bounds_[:, 0], other.bounds_[:, 0]),
+                np.maximum(self.bounds_[:, 1], other.bounds_[:, 1]),
+            ],
+            axis=1,
+        )
+        return self._become(draft._know(self.windows_.merge(other.windows_)))
+
+    # Asking.
+
+    def posterior(self, X: Any) -> Posterior:
+        """Return the posterior of the success probability at each row of X.
+
+        A `Beta` for two classes, with success the second of `classes_`; a `Dirichlet` for more.
+        """
+        check_is_fitted(self)
+        points = trials.points(self, X, reset=False)
+        counts = self._counts_near(self._units.scaled(points), self.bandwidth_)
+        shapes = self._shapes(points) + counts
+        return Beta(shapes[:, 1], shapes[:, 0]) if shapes.shape[1] == 2 else Dirichlet(shapes)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
+        mean = self.posterior(X).mean()
+        return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with the highest posterior mean; of two equal ones the success."""
+        proba = self.predict_proba(X)
+        if proba.shape[1] == 2:
+            return np.take(self.classes_, proba[:, 1] >= 0.5)
+        return np.take(self.classes_, np.argmax(proba, axis=1))
+
+    # Inside.
+
+    def _draft(self, blank: bool = False) -> Self:
+        """Return a model with the same parameters and, unless blank, the same knowledge."""
+        self._check_options()
+        draft = object.__new__(type(self))
+        draft.__dict__.update(self.get_params(deep=False) if blank else self.__dict__)
+        return draft
+
+    def _become(self, draft: Self) -> Self:
+        """Take over what the draft has learned, all at once."""
+        self.__dict__ = draft.__dict__
+        return self
+
+    def _check_options(self) -> None:
+        widths.check(self.bandwidth)
+        if self.metric not in METRICS:
+            raise ValueError(f"metric: found {self.metric!r}; allowed are {', '.join(METRICS)}")
+        if self.degree not in ("auto", 0):
+            raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto' and 0")
+        if not (np.isfinite(self.lipschitz) and self.lipschitz > 0):
+            raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
+        if self.n_jobs == 0:
+            raise ValueError(
+                "n_jobs: found 0; allowed are None, positive numbers, and -1 for all cores"
+            )
+
+    def _add_labels(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        points = trials.points(self, X, reset=not self._has_trials())
+        outcome = trials.labels(y, len(points))
+        weight = trials.weights(sample_weight, len(points))
+        if not self._has_trials():
+            self.classes_ = trials.classes_of(outcome, classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes: found {np.unique(classes).tolist()}; "
+                f"the first call said {self.classes_.tolist()}"
+            )
+        return self._add(points, trials.tally(trials.outcomes(outcome, self.classes_), weight))
+
+    def _add_counts(self, X: Any, successes: Any, held: Any) -> Self:
+        points = trials.points(self, X, reset=not self._has_trials())
+        if not self._has_trials():
+            self.classes_ = np.array([0, 1])
+        elif len(self.classes_) != 2:
+            raise ValueError(
+                f"successes: this model has {len(self.classes_)} classes; counts need two"
+            )
+        return self._add(points, trials.binomial(successes, held, len(points)))
+
+    def _add(self, points: Floats, counts: trials.Columns) -> Self:
+        """Add trials to the windows, after the units on the first call."""
+        from betafield.windows import Forest, Places
+
+        present = np.asarray(np.any(counts, axis=0))
+        units.check_bounds(self.bounds, points, present)
+        if not present.all():
+            points, counts = points[present], counts[:, present]
+        if not self._has_trials():
+            self.bounds_ = units.domain(self.bounds, points)
+            weight = trials.untallied(counts.T, len(self.classes_)).sum(axis=1)
+            self._units = units.measure(self.scale, self.bounds_, points, weight)
+            self.scale_ = self._units.unit
+            self.windows_ = Forest(points.shape[1], self.metric)
+        return self._know(self.windows_.insert(Places(self._units.axes(points), counts)))
+
+    def _know(self, windows: Forest) -> Self:
+        """Replace all trials known by those of these windows."""
+        totals = windows.totals()
+        if (totals > trials.MOST).any():
+            raise ValueError(
+                f"the trials add up to {totals.max()}; at most {trials.MOST:g} can be counted"
+            )
+        self.windows_ = windows
+        self.n_trials_ = trials.untallied(totals, len(self.classes_)).sum().item()
+        self.bandwidth_ = self._width()
+        return self
+
+    def _width(self) -> float:
+        """Return the bandwidth for the trials known."""
+        d = self.n_features_in_
+        if not isinstance(self.bandwidth, str):
+            return float(self.bandwidth)
+        if self.bandwidth == "theory":
+            return widths.theory(self.n_trials_, d, self.lipschitz)
+        # Chosen anew as t doubles; in between it shrinks as theory has it.
+        t, width = getattr(self, "_chosen", (0, 0.0))
+        if self.n_trials_ >= 2 * t:
+            t, width = self._chosen = self.n_trials_, self._leave_one_out()
+        return float(width * (self.n_trials_ / t) ** (-1.0 / (d + 2)))
+
+    def _leave_one_out(self) -> float:
+        """Return the width that best predicts each trial from the others."""
+        grid = widths.candidates(self._widest(), self.windows_.size, self.n_features_in_)
+        samples = {size: self._sample(size) for size in (widths.FEW, widths.MANY)}
+
+        def score(width: float, size: int) -> tuple[float, float]:
+            points, counts, shapes = samples[size]
+            near = self._counts_near(points, width)
+            return widths.held_out_score(counts, near, shapes), float(np.median(near.sum(axis=1)))
+
+        return widths.leave_one_out(
+            score, grid, enough=widths.window(self.n_trials_, self.n_features_in_)
+        )
+
+    def _sample(self, size: int) -> tuple[Floats, npt.NDArray[Any], Floats]:
+        """Return about `size` places: scaled points, trials a class, the prior's shapes."""
+        share = size / self.windows_.size
+        kept = [places.where(widths.chosen(places.axes, share)) for places in self.windows_.places]
+        axes = np.concatenate([places.axes for places in kept], axis=1)
+        counts = np.concatenate([places.counts for places in kept], axis=1)
+        shapes = self._shapes(self._units.restored(axes))
+        return axes.T, trials.untallied(counts.T, len(self.classes_)), shapes
+
+    def _widest(self) -> float:
+        """Return the diameter of the domain, in scaled units."""
+        sides = (self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_
+        order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.metric]
+        return float(np.linalg.norm(sides, order)) or 1.0
+
+    def _counts_near(self, points: Floats, width: float) -> npt.NDArray[Any]:
+        """Return the trials a class within the width of each scaled point."""
+        sums = self.windows_.sums(points, width, self.n_jobs)
+        return trials.untallied(sums, len(self.classes_))
+
+    def _shapes(self, points: Floats) -> Floats:
+        return priors.shapes(self.prior, points, len(self.classes_))
+
+    def _require_alike(self, other: SmoothBetaClassifier) -> None:
+        """Raise unless trials of the other model mean the same here."""
+        if not isinstance(other, SmoothBetaClassifier):
+            raise TypeError(
+                f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
+            )
+        check_is_fitted(other)
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "scale_"):
+            ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))
+            if not np.array_equal(ours, theirs):
+                raise ValueError(
+                    f"other: its {name} is {theirs}, here it is {ours}; they must be equal"
+                )
+        if not np.array_equal(self._units.origin, other._units.origin):
+            raise ValueError(
+                f"other: its bounds_ are {other.bounds_.tolist()}, here they are "
+                f"{self.bounds_.tolist()}; give both models the same `bounds`"
+            )
+        if self.windows_.metric != other.windows_.metric:
+            raise ValueError(
+                f"other: its metric is {other.windows_.metric}, here it is {self.windows_.metric}"
+            )
+
+    def _has_trials(self) -> bool:
+        return "windows_" in self.__dict__

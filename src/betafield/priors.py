@@ -1,0 +1,106 @@
+"""What was believed before any trial: the Beta shapes at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Field = float | Callable[[Floats], npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A prior field known by its mean m(x) and its variance v(x).
+
+    It is a callable X → (α, β), with ν = m(1 − m)/v − 1, α = mν, β = (1 − m)ν, and needs
+    0 < m < 1 and 0 < v < m(1 − m).
+
+    Examples
+    --------
+    Success is believed to fall from 0.9 to 0.1 along the feature, give or take 0.1:
+
+    >>> import numpy as np
+    >>> prior = Prior.from_mean_variance(lambda X: 0.9 - 0.8 * X[:, 0], 0.01)
+    >>> alpha, beta = prior(np.array([[0.0], [0.5]]))
+    >>> alpha.round(6).tolist(), beta.round(6).tolist()
+    ([7.2, 12.0], [0.8, 12.0])
+    """
+
+    mean: Field
+    variance: Field
+
+    @classmethod
+    def from_mean_variance(cls, mean: Field, variance: Field) -> Prior:
+        """Return the prior with this mean and variance, numbers or functions of X."""
+        return cls(mean, variance)
+
+    def __call__(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return α and β at the points X, of shape (m, d)."""
+        m, v = (_on(field, X) for field in (self.mean, self.variance))
+        good = (m > 0) & (m < 1) & (v > 0) & (v < m * (1 - m))
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(
+                f"prior row {row}: found mean {m[row]:g} and variance {v[row]:g}; "
+                "0 < mean < 1 and 0 < variance < mean (1 - mean) are needed"
+            )
+        size = m * (1 - m) / v - 1
+        return m * size, (1 - m) * size
+
+
+def _on(field: Field, X: Floats) -> Floats:
+    values = field(X) if callable(field) else field
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), len(X))
+
+
+def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
+    """Return the prior's Dirichlet shapes at X, one column a class in the classes' order.
+
+    Two classes: (β, α), for success is the second. The result broadcasts against (m, n_classes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shapes((2.0, 3.0), np.zeros((1, 1)), n_classes=2).tolist()
+    [[3.0, 2.0]]
+    """
+    given = prior(X) if callable(prior) else prior
+    columns = _columns(given, X, n_classes)
+    if n_classes == 2:
+        columns = columns[::-1]
+    good = np.isfinite(columns) & (columns > 0)
+    if not good.all():
+        which, row = (int(i) for i in np.argwhere(~good)[0])
+        where = f"prior row {row}" if callable(prior) else "prior"
+        raise ValueError(
+            f"{where}: found a shape of {float(columns[which, row])!r}; "
+            "shapes must be positive and finite"
+        )
+    return columns.T
+
+
+def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
+    """Return the prior as (n_classes, m), or (n_classes, 1) where it is the same everywhere."""
+    try:
+        parts = [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in given]
+        columns = np.stack(np.broadcast_arrays(*parts))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"prior: found {given!r}; {_wanted(n_classes)}") from error
+    if n_classes > 2 and len(columns) == 2 and np.array_equal(*columns):
+        columns = np.repeat(columns[:1], n_classes, axis=0)
+    if columns.ndim != 2 or len(columns) != n_classes or columns.shape[1] not in (1, len(X)):
+        raise ValueError(
+            f"prior: found shapes {[part.shape for part in parts]} for {len(X)} points; "
+            f"{_wanted(n_classes)}"
+        )
+    return columns
+
+
+def _wanted(n_classes: int) -> str:
+    what = "(alpha, beta)" if n_classes == 2 else f"{n_classes} values, one a class"
+    return f"{what} is needed, each a number or one number a point"

@@ -1,0 +1,222 @@
+"""What was observed: points, outcomes and weights, validated, as sums that can be added.
+
+All that comes from users passes through here. Errors name the argument, the first offending
+row, what was found and what is allowed.
+
+Trials are kept as int64 columns, one a class: how many trials ended so. Fractional weights
+take a second column a class, in units of 2⁻³²: sums stay integers, so that the order of the
+trials, batches and merges can never be seen in a result.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
+
+FRACTIONS = 2.0**32
+MOST = 2.0**62
+
+
+# Points ------------------------------------------------------------------------------------
+
+
+def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
+    """Return X as a finite float64 array of shape (m, d), from an array or any dataframe.
+
+    Names and number of the features are recorded on the estimator where `reset`, and compared
+    with those recorded otherwise, as scikit-learn does.
+    """
+    array = _numbers(_native(X), estimator)
+    validate_data(
+        estimator, X if hasattr(X, "shape") else array, reset=reset, skip_check_array=True
+    )
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        names = getattr(estimator, "feature_names_in_", None)
+        raise ValueError(
+            f"X row {row}, column {column if names is None else repr(names[column])}: "
+            f"found {_spelled(array[row, column])}; every value must be a finite number"
+        )
+    return array
+
+
+def _native(table: Any) -> Any:
+    """Return a dataframe or a series as a NumPy array, anything else as it is."""
+    data = nw.from_native(table, pass_through=True, allow_series=True)
+    return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else table
+
+
+def _numbers(X: Any, estimator: Any) -> Floats:
+    try:
+        array: Floats = check_array(
+            X, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
+        )
+    except (TypeError, ValueError) as error:
+        _raise_for_text(X, error)
+        raise type(error)(f"X: {error}") from error
+    return array
+
+
+def _raise_for_text(X: Any, error: Exception) -> None:
+    """Raise the error again for the first cell that is no number, if there is one."""
+    cells = np.asarray(X)
+    if cells.ndim != 2 or cells.dtype.kind not in "OUS":
+        return
+    for (row, column), cell in np.ndenumerate(cells):
+        try:
+            float(cell)
+        except (TypeError, ValueError) as cause:
+            raise type(cause)(
+                f"X row {row}, column {column}: found {cell!r}; "
+                f"every value must be a number ({cause})"
+            ) from error
+
+
+# Outcomes ----------------------------------------------------------------------------------
+
+
+def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Return y as one label a row, finite where it is a number."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
+    array: npt.NDArray[Any] = column_or_1d(_native(y), warn=True)
+    _require_length("y", array, n_rows)
+    if array.dtype.kind == "f":
+        _require(np.isfinite(array), "y", array, "every label must be finite")
+    elif array.dtype.kind == "O":
+        _require(array == array, "y", array, "no label may be missing")  # noqa: PLR0124 (NaN)
+    check_classification_targets(array)
+    return array
+
+
+def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
+    """Return the sorted classes: those given, or else those of y, two or more."""
+    found: npt.NDArray[Any] = np.unique(y if classes is None else column_or_1d(_native(classes)))
+    if len(found) < 2:
+        name = "y" if classes is None else "classes"
+        raise ValueError(
+            f"{name}: found one class only, {found[0]!r}; two or more are needed. "
+            "A field with one class seen so far is learned by partial_fit(X, y, classes=[...])"
+        )
+    return found
+
+
+def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return one row a class, telling which trials ended so."""
+    columns = np.array([y == label for label in classes])
+    _require(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
+    return columns
+
+
+def weights(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Return one weight a row, or None where all count alike."""
+    if sample_weight is None:
+        return None
+    array = _column("sample_weight", sample_weight, n_rows)
+    _require(array >= 0, "sample_weight", array, "weights must not be negative")
+    if not array.any():
+        raise ValueError("sample_weight: all weights are zero; one at least must be positive")
+    return array
+
+
+def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
+    """Return rows (failures, successes) from counts of successes among trials."""
+    won, held = _counts("successes", successes, n_rows), _counts("trials", trials, n_rows)
+    if (won > held).any():
+        row = int(np.argmax(won > held))
+        raise ValueError(
+            f"successes row {row}: found {won[row]} of {held[row]} trials; "
+            "there cannot be more successes than trials"
+        )
+    if not held.any():
+        raise ValueError("trials: all are zero; one at least must be positive")
+    return np.array([held - won, won])
+
+
+def _counts(name: str, values: Any, n_rows: int) -> Ints:
+    array = _column(name, values, n_rows)
+    whole = (array >= 0) & (array == np.floor(array)) & (array < MOST)
+    _require(whole, name, array, "counts must be whole numbers from 0 on")
+    return array.astype(np.int64)
+
+
+def _column(name: str, values: Any, n_rows: int) -> Floats:
+    """Return one finite number a row; one number alone stands for all rows."""
+    try:
+        array = np.asarray(_native(values), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}; every value must be a number") from error
+    if array.ndim == 0:
+        array = np.full(n_rows, float(array))
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name}: found an array of shape {array.shape}; one value a row is needed"
+        )
+    _require_length(name, array, n_rows)
+    _require(np.isfinite(array), name, array, "every value must be a finite number")
+    return array
+
+
+def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
+    if len(values) != n_rows:
+        raise ValueError(
+            f"{name}: found {len(values)} rows where X has {n_rows}; "
+            "Found input variables with inconsistent numbers of samples"
+        )
+
+
+def _require(good: npt.NDArray[np.bool_], name: str, values: npt.NDArray[Any], rule: str) -> None:
+    """Raise for the first row that is not good."""
+    if not np.all(good):
+        row = int(np.argmin(good))
+        raise ValueError(f"{name} row {row}: found {_spelled(values[row])}; {rule}")
+
+
+def _spelled(value: Any) -> str:
+    """Return a value as users write it: NaN and inf, not nan and np.float64(inf)."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+# Sums --------------------------------------------------------------------------------------
+
+
+def tally(columns: npt.NDArray[np.bool_], weight: Floats | None) -> Columns:
+    """Return the statistics of each trial: a column a class, a second where weights have fractions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tally(np.array([[True, False], [False, True]]), np.array([2.0, 0.5])).tolist()
+    [[2, 0], [0, 0], [0, 0], [0, 2147483648]]
+    """
+    if weight is None:
+        return columns
+    whole = np.floor(weight)
+    fraction = np.rint((weight - whole) * FRACTIONS)
+    if math.fsum(weight) >= MOST:
+        raise ValueError(
+            f"sample_weight: adds up to {math.fsum(weight):g}; at most {MOST:g} can be counted"
+        )
+    parts = (whole, fraction) if fraction.any() else (whole,)
+    return np.concatenate([columns * part.astype(np.int64) for part in parts])
+
+
+def untallied(sums: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
+    """Return what the sums of `tally` stand for: trials a class, int64 if weights were whole."""
+    if sums.shape[-1] == n_classes:
+        return sums
+    return sums[..., :n_classes] + sums[..., n_classes:] / FRACTIONS

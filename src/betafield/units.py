@@ -1,0 +1,104 @@
+"""In which units nearness is measured: features scaled so that one distance serves all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+SCALES = ("range", "std")
+
+
+@dataclass(frozen=True)
+class Units:
+    """Scaled coordinates z = (x − origin) / unit, a feature at a time.
+
+    A feature that is constant has an infinite unit: it carries no distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> units = Units(origin=np.array([10.0, 0.0]), unit=np.array([2.0, np.inf]))
+    >>> units.scaled(np.array([[11.0, 7.0]])).tolist()
+    [[0.5, 0.0]]
+    """
+
+    origin: Floats
+    unit: Floats
+
+    def scaled(self, X: Floats) -> Floats:
+        """Return X, of shape (m, d), in scaled units."""
+        return (X - self.origin) / self.unit
+
+    def axes(self, X: Floats) -> Floats:
+        """Return X in scaled units as a new array of shape (d, m), an axis a row."""
+        out = np.empty(X.shape[::-1])
+        np.subtract(X.T, self.origin[:, None], out=out)
+        out /= self.unit[:, None]
+        return out
+
+    def restored(self, axes: Floats) -> Floats:
+        """Return scaled axes (d, m) as points (m, d) in the user's units."""
+        with np.errstate(invalid="ignore"):
+            steps = np.where(np.isfinite(self.unit)[:, None], axes * self.unit[:, None], 0.0)
+        return (steps + self.origin[:, None]).T
+
+
+def measure(scale: Any, bounds: Floats, X: Floats, weight: Floats) -> Units:
+    """Return the units that `scale` asks for, given the domain and the first data."""
+    d = X.shape[1]
+    if scale is None:
+        return Units(np.zeros(d), np.ones(d))
+    if isinstance(scale, str):
+        if scale not in SCALES:
+            raise ValueError(
+                f"scale: found {scale!r}; allowed are 'range', 'std', None, {d} numbers"
+            )
+        unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weight)
+        return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
+    unit = np.asarray(scale, dtype=np.float64)
+    if unit.shape != (d,):
+        raise ValueError(f"scale: found shape {unit.shape}; one number a feature is needed, ({d},)")
+    if not (np.isfinite(unit) & (unit > 0)).all():
+        raise ValueError(f"scale: found {unit.tolist()}; every unit must be positive and finite")
+    return Units(bounds[:, 0], unit)
+
+
+def domain(bounds: Any, X: Floats) -> Floats:
+    """Return the (d, 2) bounds: those given, or those of X."""
+    if bounds is None:
+        return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
+    return np.asarray(bounds, dtype=np.float64)
+
+
+def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None:
+    """Raise unless the bounds are sound and hold the rows of X that are present."""
+    if bounds is None:
+        return
+    box = np.asarray(bounds, dtype=np.float64)
+    if box.shape != (X.shape[1], 2):
+        raise ValueError(
+            f"bounds: found shape {box.shape}; (low, high) a feature is needed, ({X.shape[1]}, 2)"
+        )
+    if not (np.isfinite(box).all() and (box[:, 0] <= box[:, 1]).all()):
+        raise ValueError(f"bounds: found {box.tolist()}; each must be finite, with low <= high")
+    outside = ((box[:, 0] > X) | (box[:, 1] < X)) & present[:, None]
+    if outside.any():
+        row, column = (int(i) for i in np.argwhere(outside)[0])
+        raise ValueError(
+            f"X row {row}, column {column}: found {float(X[row, column])!r}; "
+            f"bounds allow {box[column].tolist()}"
+        )
+
+
+def _deviations(X: Floats, weight: Floats) -> Floats:
+    """Return the standard deviation of each feature, summed exactly: no order of rows shows."""
+    total = math.fsum(weight)
+    means = [math.fsum(weight * x) / total for x in X.T]
+    squares = [math.fsum(weight * (x - m) ** 2) for x, m in zip(X.T, means, strict=True)]
+    return np.sqrt(np.array(squares) / total)
