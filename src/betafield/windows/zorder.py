@@ -34,6 +34,8 @@ def codes(axes: Floats) -> Codes:
     """
     d, t = axes.shape
     out = np.zeros(t, dtype=np.uint64)
+    if t == 0:
+        return out
     low, high = axes.min(axis=1), axes.max(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         extent = float(np.max(high - low))

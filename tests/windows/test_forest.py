@@ -1,0 +1,115 @@
+"""Forests against one `Brute` over all their trials: inserts, merges, threads."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betafield.windows import Brute, Forest, Places
+from betafield.windows import forest as forest_module
+from betafield.windows.base import concatenate, metric_code
+
+
+def batch(rng, n, d, width=2):
+    axes = np.round(rng.uniform(size=(d, n)), 2)
+    return Places(axes, rng.integers(0, 5, size=(width, n)))
+
+
+def copied(places):
+    return Places(places.axes.copy(), places.counts.copy())
+
+
+def brute(batches, d, metric="euclidean"):
+    return Brute.build(concatenate([copied(b) for b in batches]), metric_code(metric, d))
+
+
+def sizes(forest):
+    return [places.size for places in forest.places]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Indexes of a few places are kept apart, so that small forests have many trees."""
+    monkeypatch.setattr(forest_module, "SMALL", 2)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_inserting_in_batches_gives_the_sums_of_all(d, metric):
+    rng = np.random.default_rng(d)
+    batches = [batch(rng, n, d) for n in (1, 1, 3, 50, 2, 7, 150, 1, 30)]
+    forest = Forest(d, metric)
+    for b in batches:
+        forest = forest.insert(copied(b))
+    queries = np.concatenate([rng.uniform(size=(20, d)), batches[3].axes.T[:10]])
+    expected = brute(batches, d, metric).sums(queries, 0.2)
+    assert np.array_equal(forest.sums(queries, 0.2), expected)
+    assert forest.totals().tolist() == sum(b.counts.sum(axis=1) for b in batches).tolist()
+
+
+@pytest.mark.usefixtures("small")
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 2))
+def test_each_tree_is_larger_than_all_after_it(ns, d):
+    rng = np.random.default_rng(len(ns))
+    forest = Forest(d)
+    for n in ns:
+        forest = forest.insert(Places(rng.uniform(size=(d, n)), np.ones((1, n), dtype=np.int64)))
+        found = sizes(forest)
+        assert all(size > sum(found[i + 1 :]) for i, size in enumerate(found))
+    assert sum(sizes(forest)) == sum(ns)
+
+
+def test_small_trees_are_not_kept_apart():
+    rng = np.random.default_rng(0)
+    forest = Forest(2).insert(Places(rng.uniform(size=(2, 5000)), np.ones((1, 5000), np.int64)))
+    for _ in range(20):
+        forest = forest.insert(Places(rng.uniform(size=(2, 1)), np.ones((1, 1), dtype=np.int64)))
+    assert sizes(forest) == [5000, 20]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("d", [1, 2])
+def test_merging_leaves_both_forests_as_they_were(d):
+    rng = np.random.default_rng(d)
+    batches = [batch(rng, n, d) for n in (100, 30, 5, 100, 40, 2)]
+    left, right = Forest(d), Forest(d)
+    for b in batches[:3]:
+        left = left.insert(copied(b))
+    for b in batches[3:]:
+        right = right.insert(copied(b))
+    queries = rng.uniform(size=(30, d))
+    before = left.sums(queries, 0.1), right.sums(queries, 0.1)
+    merged = left.merge(right)
+    assert np.array_equal(merged.sums(queries, 0.1), brute(batches, d).sums(queries, 0.1))
+    assert np.array_equal(left.sums(queries, 0.1), before[0])
+    assert np.array_equal(right.sums(queries, 0.1), before[1])
+
+
+@pytest.mark.usefixtures("small")
+def test_statistics_that_come_later_are_zero_before():
+    rng = np.random.default_rng(0)
+    narrow, wide = batch(rng, 200, 2, width=1), batch(rng, 60, 2, width=3)
+    forest = Forest(2).insert(copied(narrow)).insert(copied(wide))
+    queries = rng.uniform(size=(20, 2))
+    expected = brute([narrow.widened(3), wide], 2).sums(queries, 0.3)
+    assert forest.width == 3
+    assert np.array_equal(forest.sums(queries, 0.3), expected)
+    assert np.array_equal(Forest(2).insert(narrow).merge(forest).totals()[1:], forest.totals()[1:])
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2, 5, -1, -100])
+@pytest.mark.parametrize("d", [1, 2])
+def test_threads_answer_in_the_callers_order(d, n_jobs, monkeypatch):
+    monkeypatch.setattr(forest_module, "CHUNK", 7)
+    rng = np.random.default_rng(d)
+    b = batch(rng, 500, d)
+    queries = rng.uniform(size=(100, d))
+    expected = brute([b], d).sums(queries, 0.05)
+    assert np.array_equal(Forest(d).insert(b).sums(queries, 0.05, n_jobs), expected)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_no_queries_have_no_sums(d):
+    forest = Forest(d).insert(batch(np.random.default_rng(0), 10, d))
+    assert forest.sums(np.empty((0, d)), 0.1).shape == (0, 2)

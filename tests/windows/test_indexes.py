@@ -1,0 +1,164 @@
+"""Every index against `Brute`, and `Brute` against the definition in exact arithmetic."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betafield.windows import Brute, KDTree, Line, Places
+from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate, metric_code
+from betafield.windows.kdtree import LEAF, LEAF_SIZE
+
+METRICS = [EUCLIDEAN, CHEBYSHEV, MANHATTAN]
+
+
+def generated(seed, n, d, step=None, most=2):
+    """Places with random counts; on a grid of this step there are many duplicates."""
+    rng = np.random.default_rng(seed)
+    axes = rng.uniform(size=(d, n))
+    if step is not None:
+        axes = np.round(axes / step) * step
+    return Places(axes, rng.integers(0, most, size=(2, n)))
+
+
+def copied(places):
+    return Places(places.axes.copy(), places.counts.copy())
+
+
+def kind(d):
+    return Line if d == 1 else KDTree
+
+
+def exactly_inside(x, q, radius, metric):
+    apart = [abs(Fraction(a) - Fraction(b)) for a, b in zip(x, q, strict=True)]
+    if metric == CHEBYSHEV:
+        return max(apart) <= Fraction(radius)
+    if metric == MANHATTAN:
+        return sum(apart) <= Fraction(radius)
+    return sum(a * a for a in apart) <= Fraction(radius) ** 2
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(seed=st.integers(0, 2**32), d=st.integers(1, 4), radius=st.sampled_from([0.25, 0.5, 0.625]))
+def test_brute_is_the_definition_where_float_arithmetic_is_exact(metric, seed, d, radius):
+    # Multiples of 1/8: sums of squares are exact, and many points lie exactly at the radius.
+    places = generated(seed, 12, d, step=0.125)
+    queries = generated(seed + 1, 5, d, step=0.125).axes.T
+    expected = [
+        [
+            sum(
+                int(count)
+                for x, count in zip(places.axes.T, row, strict=True)
+                if exactly_inside(x, q, radius, metric)
+            )
+            for row in places.counts
+        ]
+        for q in queries
+    ]
+    assert Brute.build(places, metric).sums(queries, radius).tolist() == expected
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(
+    seed=st.integers(0, 2**32),
+    d=st.integers(1, 8),
+    n=st.integers(1, 3 * LEAF_SIZE),
+    step=st.sampled_from([None, 0.25, 0.01]),
+    radius=st.sampled_from([1e-9, 0.05, 0.25, 0.5, 0.75, 1.0, 3.0]),
+    most=st.sampled_from([2, 2**40]),
+)
+def test_an_index_sums_as_brute_does(metric, seed, d, n, step, radius, most):
+    places = generated(seed, n, d, step, most)
+    metric = metric if d > 1 else CHEBYSHEV
+    # Queries at the places themselves too: those at exactly the radius decide.
+    queries = np.concatenate([generated(seed + 1, 5, d, step).axes.T, places.axes.T[:10]])
+    expected = Brute.build(copied(places), metric).sums(queries, radius)
+    assert np.array_equal(kind(d).build(places, metric).sums(queries, radius), expected)
+
+
+@given(
+    xs=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=40),
+    q=st.floats(-10, 10),
+    radius=st.floats(1e-6, 20),
+)
+def test_line_finds_any_floats_brute_finds(xs, q, radius):
+    places = Places(np.array([xs]), np.ones((1, len(xs)), dtype=np.int64))
+    queries = np.array([[q], [xs[0] + radius], [xs[-1] - radius], [xs[0]]])
+    expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, radius)
+    assert np.array_equal(Line.build(places, CHEBYSHEV).sums(queries, radius), expected)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 2), min_size=1, max_size=30
+    ),
+    radius=st.floats(min_value=1e-300, max_value=1e300),
+)
+def test_kdtree_finds_any_floats_brute_finds(rows, radius):
+    axes = np.array(rows).T.copy()
+    places = Places(axes, np.ones((1, len(rows)), dtype=np.int64))
+    queries = axes.T.copy()
+    for metric in METRICS:
+        expected = Brute.build(copied(places), metric).sums(queries, radius)
+        tree = KDTree.build(copied(places), metric)
+        with np.errstate(over="ignore"):
+            assert np.array_equal(tree.sums(queries, radius), expected)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_far_outlier_changes_nothing(d):
+    near = generated(0, 500, d)
+    outlier = Places(np.full((d, 1), 1e12), np.ones((2, 1), dtype=np.int64))
+    places = concatenate([near, outlier])
+    metric = metric_code("euclidean", d)
+    queries = near.axes.T[:20].copy()
+    expected = Brute.build(copied(places), metric).sums(queries, 0.1)
+    assert np.array_equal(kind(d).build(places, metric).sums(queries, 0.1), expected)
+
+
+@given(seed=st.integers(0, 2**32), d=st.integers(2, 4), step=st.sampled_from([None, 0.1]))
+def test_kdtree_keeps_its_invariants(seed, d, step):
+    tree = KDTree.build(generated(seed, 4 * LEAF_SIZE, d, step), EUCLIDEAN)
+    child, start, stop, box, sums = tree.nodes
+    axes, counts = tree.places
+    assert (start[0], stop[0]) == (0, tree.places.size)
+    for node in range(len(child)):
+        inside = axes[:, start[node] : stop[node]]
+        assert np.array_equal(box[node], [inside.min(axis=1), inside.max(axis=1)])
+        assert np.array_equal(sums[node], counts[:, start[node] : stop[node]].sum(axis=1))
+        if child[node] == LEAF:
+            assert stop[node] - start[node] <= LEAF_SIZE
+        else:
+            left, right = child[node], child[node] + 1
+            assert node < left
+            ranges = start[left], stop[left], start[right], stop[right]
+            assert ranges == (start[node], stop[left], stop[left], stop[node])
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_equal_points_become_one_place(d):
+    index = kind(d).build(generated(0, 1000, d, step=0.5), CHEBYSHEV)
+    assert index.places.size == 3**d
+    assert index.places.counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_many_places_with_one_code_are_split_by_number(d):
+    # All but one lie in one cell of the grid: halves are the only split left.
+    axes = np.concatenate([np.linspace(0, 1e-9, 500)[None].repeat(d, 0), np.full((d, 1), 1e9)], 1)
+    places = Places(axes, np.ones((1, 501), dtype=np.int64))
+    expected = Brute.build(copied(places), CHEBYSHEV).sums(np.zeros((1, d)), 5e-10)
+    assert np.array_equal(kind(d).build(places, CHEBYSHEV).sums(np.zeros((1, d)), 5e-10), expected)
+
+
+@pytest.mark.parametrize("metric", [CHEBYSHEV, MANHATTAN])
+@given(seed=st.integers(0, 2**32), d=st.integers(1, 4))
+def test_one_float_decides_whether_a_place_is_inside(metric, seed, d):
+    place, query = np.random.default_rng(seed).uniform(size=(2, d))
+    apart = np.abs(place - query)
+    radius = apart.max() if metric == CHEBYSHEV or d == 1 else np.add.accumulate(apart)[-1]
+    index = kind(d).build(Places(place[:, None].copy(), np.array([[1]])), metric)
+    assert index.sums(query[None], radius).tolist() == [[1]]
+    assert index.sums(query[None], np.nextafter(radius, 0)).tolist() == [[0]]
