@@ -290,7 +290,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _know(self, windows: Forest) -> Self:
         """Replace all trials known by those of these windows."""
-        totals = windows.totals()
+        totals = windows.totals
         if (totals > trials.MOST).any():
             raise ValueError(
                 f"the trials add up to {totals.max()}; at most {trials.MOST:g} can be counted"

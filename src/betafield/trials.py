@@ -54,11 +54,15 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
 
 def _native(table: Any) -> Any:
     """Return a dataframe or a series as a NumPy array, anything else as it is."""
+    if isinstance(table, np.ndarray | list):
+        return table
     data = nw.from_native(table, pass_through=True, allow_series=True)
     return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else table
 
 
 def _numbers(X: Any, estimator: Any) -> Floats:
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.size:
+        return X  # what check_array would say, a hundred times faster: it counts for one point
     try:
         array: Floats = check_array(
             X, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
@@ -91,13 +95,16 @@ def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return y as one label a row, finite where it is a number."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    array: npt.NDArray[Any] = column_or_1d(_native(y), warn=True)
+    array: npt.NDArray[Any] = np.asarray(_native(y))
+    if array.ndim != 1:
+        array = column_or_1d(array, warn=True)
     _require_length("y", array, n_rows)
     if array.dtype.kind == "f":
         _require(np.isfinite(array), "y", array, "every label must be finite")
     elif array.dtype.kind == "O":
         _require(array == array, "y", array, "no label may be missing")  # noqa: PLR0124 (NaN)
-    check_classification_targets(array)
+    if array.dtype.kind not in "biuUS":  # these are labels, whatever they say
+        check_classification_targets(array)
     return array
 
 

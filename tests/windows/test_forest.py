@@ -11,7 +11,7 @@ from betafield.windows.base import concatenate, metric_code
 
 
 def batch(rng, n, d, width=2):
-    axes = np.round(rng.uniform(size=(d, n)), 2)
+    axes = np.round(rng.uniform(size=(d, n)), 3)
     return Places(axes, rng.integers(0, 5, size=(width, n)))
 
 
@@ -27,6 +27,14 @@ def sizes(forest):
     return [places.size for places in forest.places]
 
 
+def grown(forest, batches):
+    """The batches inserted one by one, each indexed at once as if a query had come."""
+    for b in batches:
+        forest = forest.insert(copied(b))
+        assert forest.indexes
+    return forest
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Indexes of a few places are kept apart, so that small forests have many trees."""
@@ -39,13 +47,12 @@ def small(monkeypatch):
 def test_inserting_in_batches_gives_the_sums_of_all(d, metric):
     rng = np.random.default_rng(d)
     batches = [batch(rng, n, d) for n in (1, 1, 3, 50, 2, 7, 150, 1, 30)]
-    forest = Forest(d, metric)
-    for b in batches:
-        forest = forest.insert(copied(b))
+    forest = grown(Forest(d, metric), batches)
     queries = np.concatenate([rng.uniform(size=(20, d)), batches[3].axes.T[:10]])
     expected = brute(batches, d, metric).sums(queries, 0.2)
+    assert len(forest.indexes) > 1
     assert np.array_equal(forest.sums(queries, 0.2), expected)
-    assert forest.totals().tolist() == sum(b.counts.sum(axis=1) for b in batches).tolist()
+    assert forest.totals.tolist() == sum(b.counts.sum(axis=1) for b in batches).tolist()
 
 
 @pytest.mark.usefixtures("small")
@@ -62,10 +69,31 @@ def test_each_tree_is_larger_than_all_after_it(ns, d):
 
 def test_small_trees_are_not_kept_apart():
     rng = np.random.default_rng(0)
-    forest = Forest(2).insert(Places(rng.uniform(size=(2, 5000)), np.ones((1, 5000), np.int64)))
-    for _ in range(20):
-        forest = forest.insert(Places(rng.uniform(size=(2, 1)), np.ones((1, 1), dtype=np.int64)))
-    assert sizes(forest) == [5000, 20]
+    parts = [5000] + 20 * [1]
+    batches = [Places(rng.uniform(size=(2, n)), np.ones((1, n), dtype=np.int64)) for n in parts]
+    assert sizes(grown(Forest(2), batches)) == [5000, 20]
+
+
+@pytest.mark.parametrize("limit", ["WAITING", "WAITING_SIZE"])
+def test_small_batches_wait_for_a_query_up_to_a_limit(limit, monkeypatch):
+    monkeypatch.setattr(forest_module, limit, 10)
+    rng = np.random.default_rng(0)
+    batches = [batch(rng, n, 2) for n in (3, 4, 5, 2000, 30, 6, 7, 8, 3000, *range(1, 15))]
+    forest = Forest(2)
+    for b in batches:
+        forest = forest.insert(copied(b))
+    queries = rng.uniform(size=(20, 2))
+    assert np.array_equal(forest.sums(queries, 0.2), brute(batches, 2).sums(queries, 0.2))
+
+
+def test_forests_that_share_waiting_batches_do_not_disturb_each_other():
+    rng = np.random.default_rng(0)
+    batches = [batch(rng, n, 2) for n in (200, 300)]
+    queries = rng.uniform(size=(20, 2))
+    first = Forest(2).insert(copied(batches[0]))
+    second = first.insert(copied(batches[1]))
+    assert np.array_equal(first.sums(queries, 0.2), brute(batches[:1], 2).sums(queries, 0.2))
+    assert np.array_equal(second.sums(queries, 0.2), brute(batches, 2).sums(queries, 0.2))
 
 
 @pytest.mark.usefixtures("small")
@@ -73,11 +101,7 @@ def test_small_trees_are_not_kept_apart():
 def test_merging_leaves_both_forests_as_they_were(d):
     rng = np.random.default_rng(d)
     batches = [batch(rng, n, d) for n in (100, 30, 5, 100, 40, 2)]
-    left, right = Forest(d), Forest(d)
-    for b in batches[:3]:
-        left = left.insert(copied(b))
-    for b in batches[3:]:
-        right = right.insert(copied(b))
+    left, right = grown(Forest(d), batches[:3]), grown(Forest(d), batches[3:])
     queries = rng.uniform(size=(30, d))
     before = left.sums(queries, 0.1), right.sums(queries, 0.1)
     merged = left.merge(right)
@@ -90,12 +114,13 @@ def test_merging_leaves_both_forests_as_they_were(d):
 def test_statistics_that_come_later_are_zero_before():
     rng = np.random.default_rng(0)
     narrow, wide = batch(rng, 200, 2, width=1), batch(rng, 60, 2, width=3)
-    forest = Forest(2).insert(copied(narrow)).insert(copied(wide))
     queries = rng.uniform(size=(20, 2))
     expected = brute([narrow.widened(3), wide], 2).sums(queries, 0.3)
-    assert forest.width == 3
-    assert np.array_equal(forest.sums(queries, 0.3), expected)
-    assert np.array_equal(Forest(2).insert(narrow).merge(forest).totals()[1:], forest.totals()[1:])
+    waiting = Forest(2).insert(copied(narrow)).insert(copied(wide))
+    for forest in (grown(Forest(2), [narrow, wide]), waiting, grown(Forest(2), [wide, narrow])):
+        assert forest.width == 3
+        assert np.array_equal(forest.sums(queries, 0.3), expected)
+    assert np.array_equal(Forest(2).insert(narrow).merge(forest).totals[1:], forest.totals[1:])
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2, 5, -1, -100])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betafield.windows import Brute, KDTree, Line, Places
+from betafield.windows import Brute, KDTree, Line, Places, line
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate, metric_code
 from betafield.windows.kdtree import LEAF, LEAF_SIZE
 
@@ -162,3 +162,12 @@ def test_one_float_decides_whether_a_place_is_inside(metric, seed, d):
     index = kind(d).build(Places(place[:, None].copy(), np.array([[1]])), metric)
     assert index.sums(query[None], radius).tolist() == [[1]]
     assert index.sums(query[None], np.nextafter(radius, 0)).tolist() == [[0]]
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 63, 64, 65, 513])
+def test_line_with_many_levels_sums_as_brute_does(n, monkeypatch):
+    monkeypatch.setattr(line, "CACHED", 4)
+    places = generated(n, n, 1)
+    queries = np.concatenate([places.axes.T, np.linspace(-1, 2, 50)[:, None]])
+    expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, 0.1)
+    assert np.array_equal(Line.build(places, CHEBYSHEV).sums(queries, 0.1), expected)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betafield.windows.zorder import codes
+from betafield.windows.zorder import codes, visiting_order
 
 
 def interleaved(cells, bits):
@@ -54,3 +54,17 @@ def test_any_number_of_dimensions_has_codes(d):
 def test_equal_points_and_overflowing_extents_share_one_code():
     assert codes(np.full((2, 3), 7.0)).tolist() == [0, 0, 0]
     assert codes(np.array([[-1.7e308, 1.7e308], [0.0, 0.0]])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_points_are_visited_with_short_steps(d):
+    axes = np.random.default_rng(d).uniform(3.0, 4.0, size=(d, 5000))
+    order = visiting_order(axes)
+    assert np.array_equal(np.sort(order), np.arange(5000))
+    steps = np.abs(np.diff(axes[:, order], axis=1)).max(axis=0)
+    assert np.median(steps) < 3 * 5000 ** (-1 / d)
+
+
+def test_codes_that_differ_in_few_bits_are_ordered():
+    axes = np.array([[1.0, 0.0, 0.5]])
+    assert visiting_order(axes).tolist() == [1, 2, 0]

@@ -86,13 +86,18 @@ class Places(NamedTuple):
         )
 
 
+def padded(counts: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Return the counts with rows of 0 added, up to this many."""
+    missing = np.zeros((width - len(counts), *counts.shape[1:]), dtype=counts.dtype)
+    return np.concatenate([counts, missing])
+
+
 def concatenate(parts: list[Places]) -> Places:
-    """Return all places of the parts, one after the other; a lone part is its own."""
-    if len(parts) == 1:
-        return parts[0]
+    """Return all places of the parts in new arrays, statistics that a part lacks as 0."""
+    width = max(len(part.counts) for part in parts)
     return Places(
         np.concatenate([part.axes for part in parts], axis=1),
-        np.concatenate([part.counts for part in parts], axis=1),
+        np.concatenate([padded(part.counts, width) for part in parts], axis=1),
     )
 
 
@@ -112,6 +117,10 @@ class Index(Protocol):
     @property
     def places(self) -> Places:
         """The distinct points, in the order of the index."""
+
+    @property
+    def totals(self) -> Ints:
+        """The sums over all places."""
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> Index:

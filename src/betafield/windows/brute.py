@@ -33,6 +33,11 @@ class Brute:
         """Keep the places as they are."""
         return cls(Places(places.axes, places.counts.astype(np.int64)), metric)
 
+    @property
+    def totals(self) -> Ints:
+        """The sums over all places."""
+        return np.asarray(self.places.counts.sum(axis=1))
+
     def sums(self, queries: Floats, radius: float) -> Ints:
         """Return (m, c): the sums of the counts within `radius` of each query."""
         rows = max(1, BLOCK // max(1, self.places.size))

@@ -5,34 +5,41 @@ together; new places join every index that is not, in one build. A trial thus mo
 index of at least twice the size each time it moves, log₂(t) times at the most, and a query
 sums over at most log₂(t) indexes. Sums are integers: how the trials are spread over the
 indexes cannot be seen in the answer.
+
+Small batches wait, as they came, until the first query: a stream of them costs one build.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code
+from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
-from betafield.windows.zorder import codes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from betafield.windows.zorder import visiting_order
 
 # Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
 SMALL = 1024
+# Batches up to this size wait, so many of them at the most.
+WAITING_SIZE, WAITING = 1 << 14, 1 << 10
 # Queries for which a thread of their own pays.
 CHUNK = 2048
 
 
-@dataclass(frozen=True)
 class Forest:
-    """The sums of all trials seen, by place. It never changes: `insert` returns a new forest.
+    """The sums of all trials seen, by place. `insert` and `merge` return a new forest.
+
+    Parameters
+    ----------
+    d : int
+        Number of dimensions.
+    metric : {"euclidean", "chebyshev", "manhattan"}
+        Distance in which windows are round.
 
     Examples
     --------
@@ -45,17 +52,35 @@ class Forest:
            [1]])
     """
 
-    d: int
-    metric: str = "euclidean"
-    indexes: tuple[Index, ...] = ()
+    def __init__(self, d: int, metric: str = "euclidean") -> None:
+        self.d = d
+        self.metric = metric
+        self.totals: Ints = np.zeros(0, dtype=np.int64)
+        # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
+        # the state before, whose waiting batches nobody changes.
+        self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
 
     def insert(self, batch: Places) -> Forest:
         """Return the forest with these places too. Their arrays now belong to it."""
-        return self._settled([*self.indexes, batch])
+        built, waiting = self._state
+        totals = batch.counts.sum(axis=1, dtype=np.int64)
+        if batch.size <= WAITING_SIZE and len(waiting) < WAITING:
+            return self._with(totals, built, (*waiting, batch))
+        return self._with(totals, self._settled([*self.indexes, batch]), ())
 
     def merge(self, other: Forest) -> Forest:
         """Return the forest of both forests' trials."""
-        return self._settled([*self.indexes, *other.indexes])
+        return self._with(other.totals, self._settled([*self.indexes, *other.indexes]), ())
+
+    @property
+    def indexes(self) -> tuple[Index, ...]:
+        """The indexes, the largest first."""
+        built, waiting = self._state
+        if waiting:
+            # Joined into new arrays: other forests may wait for the same batches.
+            built = self._settled([*built, concatenate(list(waiting))])
+            self._state = built, ()
+        return built
 
     @property
     def places(self) -> list[Places]:
@@ -70,12 +95,7 @@ class Forest:
     @property
     def width(self) -> int:
         """Number of statistics."""
-        return max((len(places.counts) for places in self.places), default=0)
-
-    def totals(self) -> Ints:
-        """Return the sums over all trials."""
-        sums = [places.counts.sum(axis=1) for places in self.places]
-        return np.asarray(np.sum(sums, axis=0), dtype=np.int64)
+        return self.totals.size
 
     def sums(self, queries: Floats, radius: float, n_jobs: int | None = None) -> Ints:
         """Return (m, width): the sums within `radius` of each of the (m, d) queries.
@@ -83,41 +103,50 @@ class Forest:
         Queries are visited in a spatial order, so that each finds in the processor's cache
         what the one before it used; the answers come in the caller's order.
         """
-        order = _spatial_order(queries)
+        order = visiting_order(queries.T)
         ordered = queries[order]
-        out = np.zeros((len(queries), self.width), dtype=np.int64)
+        out = np.empty((len(queries), self.width), dtype=np.int64)
+        indexes = self.indexes
 
         def answer(chunk: slice) -> None:
-            for index in self.indexes:
-                out[order[chunk]] += index.sums(ordered[chunk], radius)
+            parts = (index.sums(ordered[chunk], radius) for index in indexes)
+            out[order[chunk]] = functools.reduce(np.add, parts)
 
         _run(answer, len(queries), _threads(n_jobs))
         return out
 
-    def _settled(self, parts: list[Index | Places]) -> Forest:
-        """Return the forest of these parts, joined until each is larger than all before it."""
+    def _with(self, totals: Ints, built: tuple[Index, ...], waiting: tuple[Places, ...]) -> Forest:
+        """Return a forest with these parts, whose totals are ours and those given."""
+        forest = Forest(self.d, self.metric)
+        width = max(self.width, totals.size)
+        forest.totals = padded(self.totals, width) + padded(totals, width)
+        forest._state = built, waiting
+        return forest
+
+    def _settled(self, parts: list[Index | Places]) -> tuple[Index, ...]:
+        """Return indexes of these parts, joined until each is larger than all after it."""
         width = max(len(_places(part).counts) for part in parts)
-        parts = [
-            part if len(_places(part).counts) == width else _places(part).widened(width)
-            for part in parts
-        ]
+        parts = [p if len(_places(p).counts) == width else _places(p).widened(width) for p in parts]
         parts.sort(key=_size)
         before = np.cumsum([0, *map(_size, parts)])
         joins = [i for i, part in enumerate(parts) if _size(part) <= max(before[i], SMALL)]
         cut = joins[-1] + 1 if joins else 0
-        groups = [parts[:cut], *([part] for part in parts[cut:])]
-        indexes = [self._index(group) for group in reversed(groups) if group]
-        return Forest(self.d, self.metric, tuple(indexes))
+        alone = [self._index(part) for part in parts[cut:]]
+        joined = [self._joined(parts[:cut])] if cut else []
+        return (*reversed(alone), *joined)
 
-    def _index(self, group: list[Index | Places]) -> Index:
-        """Return one index of the parts; a lone index is its own."""
-        if len(group) == 1 and not isinstance(group[0], Places):
-            return group[0]
-        places = [_places(part) for part in group]
+    def _joined(self, parts: list[Index | Places]) -> Index:
+        """Return one index of these parts."""
+        if len(parts) == 1:
+            return self._index(parts[0])
+        return self._build(concatenate([_places(part) for part in parts]), presorted=True)
+
+    def _index(self, part: Index | Places) -> Index:
+        return self._build(part) if isinstance(part, Places) else part
+
+    def _build(self, places: Places, presorted: bool = False) -> Index:
         kind = Line if self.d == 1 else KDTree
-        return kind.build(
-            concatenate(places), metric_code(self.metric, self.d), presorted=len(places) > 1
-        )
+        return kind.build(places, metric_code(self.metric, self.d), presorted)
 
 
 def _places(part: Index | Places) -> Places:
@@ -126,10 +155,6 @@ def _places(part: Index | Places) -> Places:
 
 def _size(part: Index | Places) -> int:
     return _places(part).size
-
-
-def _spatial_order(queries: Floats) -> Ints:
-    return np.argsort(queries[:, 0] if queries.shape[1] == 1 else codes(queries.T))
 
 
 def _threads(n_jobs: int | None) -> int:

@@ -85,6 +85,12 @@ class KDTree:
         code = code[order] if places.size == order.size else codes(places.axes)
         return cls(places, _summed(*_split(code), places.axes, places.counts), metric)
 
+    @property
+    def totals(self) -> Ints:
+        """The sums over all places."""
+        totals: Ints = self.nodes.sums[0]
+        return totals
+
     def sums(self, queries: Floats, radius: float) -> Ints:
         """Return (m, c): the sums of the counts within `radius` of each query."""
         out = np.zeros((len(queries), len(self.places.counts)), dtype=np.int64)

@@ -1,8 +1,13 @@
 """One dimension: sorted places and prefix sums.
 
 A window [q − r, q + r] is a run of consecutive places, so its sums are the difference of two
-prefix sums, whatever it holds. Queries come sorted from the forest; each search starts where
-the last one ended and gallops from there.
+prefix sums, whatever it holds: all there is to do is to find its two ends.
+
+With many places that is a matter of memory, not of arithmetic. `levels[0]` holds the places,
+each further level every eighth of the one before, until a level fits in the processor's cache.
+That one is galloped through from where the query before ended (queries come almost sorted from
+the forest); further down, the eight candidates are compared without a branch. Each level is a
+loop of its own over the queries, so that the loads of many queries are under way at once.
 """
 
 from __future__ import annotations
@@ -11,13 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from betafield._jit import inlined, kernel
+from betafield._jit import kernel
 from betafield.windows.base import Floats, Ints, Places
+
+BLOCK = 8
+CACHED = 1 << 16
 
 
 @dataclass(frozen=True)
 class Line:
-    """Sorted places of one axis, and `before[i]`, the sums of the places before the i-th.
+    """Sorted places of one axis, levels to find them, and `before[i]`, the sums before the i-th.
 
     Examples
     --------
@@ -31,6 +39,7 @@ class Line:
     """
 
     places: Places
+    levels: tuple[Floats, ...]
     before: Ints
 
     @classmethod
@@ -40,52 +49,83 @@ class Line:
         places = places.sorted_by(order)
         before = np.zeros((places.size + 1, len(places.counts)), dtype=np.int64)
         np.cumsum(places.counts.T, axis=0, out=before[1:])
-        return cls(places, before)
+        levels = [places.axes[0]]
+        while levels[-1].size > CACHED:
+            levels.append(levels[-1][::BLOCK].copy())
+        return cls(places, tuple(levels), before)
+
+    @property
+    def totals(self) -> Ints:
+        """The sums over all places."""
+        totals: Ints = self.before[-1]
+        return totals
 
     def sums(self, queries: Floats, radius: float) -> Ints:
         """Return (m, c): the sums of the counts within `radius` of each query."""
-        out = np.empty((len(queries), self.before.shape[1]), dtype=np.int64)
         # x − q >= −r, as a strict comparison: x − q > the float below −r.
-        outside = np.nextafter(-radius, -np.inf)
-        _sums(self.places.axes[0], self.before, queries[:, 0], outside, radius, out)
+        outside = float(np.nextafter(-radius, -np.inf))
+        first = self._first_above(queries, outside)
+        beyond = self._first_above(queries, radius)
+        out = np.empty((len(queries), self.before.shape[1]), dtype=np.int64)
+        _difference(self.before, first, beyond, out)
         return out
+
+    def _first_above(self, queries: Floats, bound: float) -> Ints:
+        """Return, for each query q, the first i with xs[i] − q > bound.
+
+        Like every index this compares x − q with the radius, and not x with q + r, which
+        rounds differently; x − q never falls along sorted places, so searching is exact.
+        """
+        qs, ends = queries[:, 0], np.empty(len(queries), dtype=np.int64)
+        _gallop(self.levels[-1], qs, bound, ends)
+        for level in self.levels[-2::-1]:
+            _descend(level, qs, bound, ends)
+        return ends
 
 
 @kernel
-def _sums(
-    xs: Floats, before: Ints, queries: Floats, outside: float, radius: float, out: Ints
-) -> None:
-    low = high = 0
+def _gallop(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
+    """Find the first x above the bound, starting where the query before found its own."""
+    low = 0
     for i in range(queries.size):
-        low = _first_above(xs, queries[i], outside, low)
-        high = _first_above(xs, queries[i], radius, high)
-        for c in range(out.shape[1]):
-            out[i, c] = before[high, c] - before[low, c]
+        q = queries[i]
+        high, step = low, 1
+        while high < xs.size and xs[high] - q <= bound:
+            low = high + 1
+            high += step
+            step *= 2
+        high, step = min(high, xs.size), 1
+        while low > 0 and xs[low - 1] - q > bound:
+            high = low - 1
+            low = max(0, low - step)
+            step *= 2
+        while low < high:
+            middle = (low + high) >> 1
+            if xs[middle] - q <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        ends[i] = low
 
 
-@inlined
-def _first_above(xs: Floats, q: float, bound: float, guess: int) -> int:
-    """Return the first i with xs[i] − q > bound, fast where it is near the guess.
-
-    Like every index it compares x − q with the radius, and not x with q + r, which rounds
-    differently; x − q never falls along sorted places, so bisection is exact.
-    """
-    low = high = guess
-    step = 1
-    while high < xs.size and xs[high] - q <= bound:
-        low = high + 1
-        high += step
-        step *= 2
-    high = min(high, xs.size)
-    step = 1
-    while low > 0 and xs[low - 1] - q > bound:
-        high = low - 1
-        low = max(0, low - step)
-        step *= 2
-    while low < high:
-        middle = (low + high) >> 1
-        if xs[middle] - q <= bound:
-            low = middle + 1
+@kernel
+def _descend(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
+    """Turn the first x above the bound of the level above into that of this level."""
+    for i in range(queries.size):
+        start = max(ends[i] - 1, 0) * BLOCK
+        inside = 0
+        if start + BLOCK <= xs.size:
+            block = xs[start:]
+            for j in range(BLOCK):
+                inside += int(block[j] - queries[i] <= bound)
         else:
-            high = middle
-    return low
+            for j in range(start, xs.size):
+                inside += int(xs[j] - queries[i] <= bound)
+        ends[i] = start + inside
+
+
+@kernel
+def _difference(before: Ints, first: Ints, beyond: Ints, out: Ints) -> None:
+    for i in range(first.size):
+        for c in range(out.shape[1]):
+            out[i, c] = before[beyond[i], c] - before[first[i], c]

@@ -11,6 +11,8 @@ joining them is a merge of sorted runs.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -49,6 +51,18 @@ def codes(axes: Floats) -> Codes:
     return out
 
 
+def visiting_order(axes: Floats) -> npt.NDArray[np.intp]:
+    """Return an order of the points along the curve, good to cells of 2⁻¹⁶ of their extent.
+
+    Sixteen bits are near enough to share a cache, and NumPy sorts them in linear time.
+    """
+    code = codes(axes)
+    differ = int(np.bitwise_or.reduce(code ^ code[:1]))
+    shift = max(0, differ.bit_length() - 16)
+    return np.argsort((code >> np.uint64(shift)).astype(np.uint16), kind="stable")
+
+
+@functools.cache
 def _spread(d: int, bits: int) -> Codes:
     """Return, for each byte, its bits set d apart; only as many bytes as a coordinate has."""
     table = np.zeros(1 << BYTE, dtype=np.uint64)
