@@ -282,8 +282,9 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             points, counts = points[present], counts[:, present]
         if not self._has_trials():
             self.bounds_ = units.domain(self.bounds, points)
-            weight = trials.untallied(counts.T, len(self.classes_)).sum(axis=1)
-            self._units = units.measure(self.scale, self.bounds_, points, weight)
+            self._units = units.measure(
+                self.scale, self.bounds_, points, lambda: self._trials_of(counts.T).sum(axis=1)
+            )
             self.scale_ = self._units.unit
             self.windows_ = Forest(points.shape[1], self.metric)
         return self._know(self.windows_.insert(Places(self._units.axes(points), counts)))
@@ -296,7 +297,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 f"the trials add up to {totals.max()}; at most {trials.MOST:g} can be counted"
             )
         self.windows_ = windows
-        self.n_trials_ = trials.untallied(totals, len(self.classes_)).sum().item()
+        self.n_trials_ = self._trials_of(totals).sum().item()
         self.bandwidth_ = self._width()
         return self
 
@@ -334,7 +335,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         axes = np.concatenate([places.axes for places in kept], axis=1)
         counts = np.concatenate([places.counts for places in kept], axis=1)
         shapes = self._shapes(self._units.restored(axes))
-        return axes.T, trials.untallied(counts.T, len(self.classes_)), shapes
+        return axes.T, self._trials_of(counts.T), shapes
 
     def _widest(self) -> float:
         """Return the diameter of the domain, in scaled units."""
@@ -344,7 +345,10 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _counts_near(self, points: Floats, width: float) -> npt.NDArray[Any]:
         """Return the trials a class within the width of each scaled point."""
-        sums = self.windows_.sums(points, width, self.n_jobs)
+        return self._trials_of(self.windows_.sums(points, width, self.n_jobs))
+
+    def _trials_of(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the trials a class that these sums stand for."""
         return trials.untallied(sums, len(self.classes_))
 
     def _shapes(self, points: Floats) -> Floats:

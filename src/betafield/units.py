@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +50,11 @@ class Units:
         return (steps + self.origin[:, None]).T
 
 
-def measure(scale: Any, bounds: Floats, X: Floats, weight: Floats) -> Units:
-    """Return the units that `scale` asks for, given the domain and the first data."""
+def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) -> Units:
+    """Return the units that `scale` asks for, given the domain and the first data.
+
+    `weigh()` gives the weight of each row of X; only standard deviations ask for it.
+    """
     d = X.shape[1]
     if scale is None:
         return Units(np.zeros(d), np.ones(d))
@@ -59,7 +63,7 @@ def measure(scale: Any, bounds: Floats, X: Floats, weight: Floats) -> Units:
             raise ValueError(
                 f"scale: found {scale!r}; allowed are 'range', 'std', None, {d} numbers"
             )
-        unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weight)
+        unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weigh())
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
     unit = np.asarray(scale, dtype=np.float64)
     if unit.shape != (d,):

@@ -81,8 +81,10 @@ class KDTree:
         """Sort the places along the z-order curve and sum them up."""
         code = codes(places.axes)
         order = np.argsort(code, kind="stable" if presorted else None)
+        code = code[order]
         places = places.sorted_by(order)
-        code = code[order] if places.size == order.size else codes(places.axes)
+        if places.size < code.size:
+            code = codes(places.axes)
         return cls(places, _summed(*_split(code), places.axes, places.counts), metric)
 
     @property
