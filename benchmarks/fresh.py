@@ -1,0 +1,68 @@
+"""Measurements that need a process of their own: each prints one JSON object.
+
+Run as ``python benchmarks/fresh.py NAME ARGUMENT...``; ``speed.py`` does so.
+"""
+
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+
+
+def import_time() -> dict[str, float]:
+    """Seconds to reach the estimator's class when scikit-learn is already imported."""
+    import sklearn  # noqa: F401
+
+    started = perf_counter()
+    import betafield
+
+    _ = betafield.SmoothBetaClassifier
+    return {"seconds": perf_counter() - started}
+
+
+def first_posterior(d: str, bandwidth: str) -> dict[str, float]:
+    """Seconds from the first import of betafield to the first mean of a posterior."""
+    started = perf_counter()
+    import numpy as np
+
+    from betafield import SmoothBetaClassifier
+
+    rng = np.random.default_rng(0)
+    X, y = rng.random((1000, int(d))), rng.integers(0, 2, 1000)
+    SmoothBetaClassifier(bandwidth=bandwidth).fit(X, y).posterior(X[:10]).mean()
+    return {"seconds": perf_counter() - started}
+
+
+def memory_of_fit(t: str, d: str) -> dict[str, float]:
+    """Bytes that fit needs at its peak, on top of X and y, and the bytes of X and y."""
+    from field import theory_model, trials
+
+    theory_model(int(d)).fit(*trials(1000, int(d)))  # compile, import: not what is measured
+    X, y = trials(int(t), int(d))
+    before = _forget_peak()
+    model = theory_model(int(d)).fit(X, y)
+    peak = _resident("VmHWM")
+    return {
+        "extra": peak - before,
+        "kept": _resident("VmRSS") - before,
+        "data": X.nbytes + y.nbytes,
+        "trials": model.n_trials_,
+    }
+
+
+def _forget_peak() -> int:
+    """Set the high-water mark of this process to what it holds now, and return that."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _resident("VmRSS")
+
+
+def _resident(field: str) -> int:
+    """Bytes of one field of the kernel's account of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
+
+
+if __name__ == "__main__":
+    name, *arguments = sys.argv[1:]
+    measurements = {f.__name__: f for f in (import_time, first_posterior, memory_of_fit)}
+    print(json.dumps(measurements[name](*arguments)))
