@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,6 @@ Floats = npt.NDArray[np.float64]
 
 NAMES = ("theory", "loo", "auto")
 STEP = 2.0**0.5
-# At most so many candidates: the narrowest is 2⁻¹² of the widest.
-CANDIDATES = 24
 # Places scored to find about the best width, and to find it; neighbours looked at then.
 FEW, MANY = 1_000, 10_000
 NEAR = 3
@@ -43,26 +42,34 @@ def window(t: float, d: int) -> float:
 
 def check(bandwidth: Any) -> None:
     """Raise unless the bandwidth is a positive number or a rule's name."""
-    number = isinstance(bandwidth, int | float | np.number) and not isinstance(bandwidth, bool)
-    if not (bandwidth in NAMES if isinstance(bandwidth, str) else number):
-        raise ValueError(_refusal(bandwidth))
-    if number and not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise ValueError(_refusal(bandwidth))
+    if not (bandwidth in NAMES if isinstance(bandwidth, str) else is_positive(bandwidth)):
+        raise ValueError(
+            f"bandwidth: found {bandwidth!r}; allowed are a positive number, "
+            "'theory', 'loo', 'auto'"
+        )
 
 
-def _refusal(bandwidth: Any) -> str:
-    return f"bandwidth: found {bandwidth!r}; allowed are a positive number, 'theory', 'loo', 'auto'"
+def is_positive(value: Any) -> bool:
+    """Return whether the value is a positive finite number."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
-def candidates(widest: float, n_places: int, d: int) -> Floats:
-    """Return widths from one that holds about one place up to one that holds all.
+def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
+    """Return widths from one that holds about one place up to `widest`, which holds all.
+
+    `sides` are those of the domain. A place has the volume Π sides / n to itself; sides of
+    length 0 carry no distance.
 
     Examples
     --------
-    >>> candidates(widest=1.0, n_places=4, d=1).round(3).tolist()
+    >>> candidates(np.array([1.0]), widest=1.0, n_places=4).round(3).tolist()
     [0.25, 0.354, 0.5, 0.707, 1.0]
     """
-    steps = min(int(2 * np.log2(max(n_places, 1)) / d) + 1, CANDIDATES)
+    real = sides[sides > 0]
+    if not real.size:
+        return np.array([widest])
+    narrowest = np.exp((np.log(real).sum() - np.log(n_places)) / real.size)
+    steps = int(np.ceil(np.log(widest / narrowest) / np.log(STEP) - TIE)) + 1
     return widest * STEP ** np.arange(1.0 - steps, 1.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -204,11 +205,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
         A `Beta` for two classes, with success the second of `classes_`; a `Dirichlet` for more.
         """
-        check_is_fitted(self)
-        points = trials.points(self, X, reset=False)
-        counts = self._counts_near(self._units.scaled(points), self.bandwidth_)
-        shapes = self._shapes(points) + counts
-        return Beta(shapes[:, 1], shapes[:, 0]) if shapes.shape[1] == 2 else Dirichlet(shapes)
+        return self._now()._posterior(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
@@ -216,19 +213,31 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the highest posterior mean; of two equal ones the success."""
-        proba = self.predict_proba(X)
-        if proba.shape[1] == 2:
-            return np.take(self.classes_, proba[:, 1] >= 0.5)
-        return np.take(self.classes_, np.argmax(proba, axis=1))
+        """Return the class with the highest posterior mean; of equal ones the first."""
+        now = self._now()
+        return np.take(now.classes_, np.argmax(now.predict_proba(X), axis=1))
 
     # Inside.
 
+    def _now(self) -> Self:
+        """Return the model as it is, whatever another thread teaches it meanwhile."""
+        now = object.__new__(type(self))
+        now.__dict__ = self.__dict__
+        return now
+
+    def _posterior(self, X: Any) -> Posterior:
+        check_is_fitted(self)
+        points = trials.points(self, X, reset=False)
+        counts = self._counts_near(self._units_.scaled(points), self.bandwidth_)
+        shapes = self._shapes(points) + counts
+        return Beta(shapes[:, 1], shapes[:, 0]) if shapes.shape[1] == 2 else Dirichlet(shapes)
+
     def _draft(self, blank: bool = False) -> Self:
-        """Return a model with the same parameters and, unless blank, the same knowledge."""
+        """Return a model with the same attributes, but those learned (in _) where it is blank."""
         self._check_options()
         draft = object.__new__(type(self))
-        draft.__dict__.update(self.get_params(deep=False) if blank else self.__dict__)
+        kept = {k: v for k, v in self.__dict__.items() if not (blank and k.endswith("_"))}
+        draft.__dict__.update(kept)
         return draft
 
     def _become(self, draft: Self) -> Self:
@@ -242,11 +251,12 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"metric: found {self.metric!r}; allowed are {', '.join(METRICS)}")
         if self.degree not in ("auto", 0):
             raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto' and 0")
-        if not (np.isfinite(self.lipschitz) and self.lipschitz > 0):
+        if not widths.is_positive(self.lipschitz):
             raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
-        if self.n_jobs == 0:
+        if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
             raise ValueError(
-                "n_jobs: found 0; allowed are None, positive numbers, and -1 for all cores"
+                f"n_jobs: found {self.n_jobs!r}; allowed are None, positive whole numbers, "
+                "and -1 for all cores"
             )
 
     def _add_labels(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
@@ -278,26 +288,24 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
         present = np.asarray(np.any(counts, axis=0))
         units.check_bounds(self.bounds, points, present)
+        if not callable(self.prior):
+            self._shapes(points)
         if not present.all():
             points, counts = points[present], counts[:, present]
         if not self._has_trials():
             self.bounds_ = units.domain(self.bounds, points)
-            self._units = units.measure(
+            self._units_ = units.measure(
                 self.scale, self.bounds_, points, lambda: self._trials_of(counts.T).sum(axis=1)
             )
-            self.scale_ = self._units.unit
+            self.scale_ = self._units_.unit
             self.windows_ = Forest(points.shape[1], self.metric)
-        return self._know(self.windows_.insert(Places(self._units.axes(points), counts)))
+        return self._know(self.windows_.insert(Places(self._units_.axes(points), counts)))
 
     def _know(self, windows: Forest) -> Self:
         """Replace all trials known by those of these windows."""
-        totals = windows.totals
-        if (totals > trials.MOST).any():
-            raise ValueError(
-                f"the trials add up to {totals.max()}; at most {trials.MOST:g} can be counted"
-            )
+        trials.require_countable("trials", windows.totals[: len(self.classes_)])
         self.windows_ = windows
-        self.n_trials_ = self._trials_of(totals).sum().item()
+        self.n_trials_ = self._trials_of(windows.totals).sum().item()
         self.bandwidth_ = self._width()
         return self
 
@@ -309,14 +317,15 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         if self.bandwidth == "theory":
             return widths.theory(self.n_trials_, d, self.lipschitz)
         # Chosen anew as t doubles; in between it shrinks as theory has it.
-        t, width = getattr(self, "_chosen", (0, 0.0))
+        t, width = getattr(self, "_chosen_", (0, 0.0))
         if self.n_trials_ >= 2 * t:
-            t, width = self._chosen = self.n_trials_, self._leave_one_out()
+            t, width = self._chosen_ = self.n_trials_, self._leave_one_out()
         return float(width * (self.n_trials_ / t) ** (-1.0 / (d + 2)))
 
     def _leave_one_out(self) -> float:
         """Return the width that best predicts each trial from the others."""
-        grid = widths.candidates(self._widest(), self.windows_.size, self.n_features_in_)
+        sides = (self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_
+        grid = widths.candidates(sides, self._diameter(sides), self.windows_.size)
         samples = {size: self._sample(size) for size in (widths.FEW, widths.MANY)}
 
         def score(width: float, size: int) -> tuple[float, float]:
@@ -334,12 +343,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         kept = [places.where(widths.chosen(places.axes, share)) for places in self.windows_.places]
         axes = np.concatenate([places.axes for places in kept], axis=1)
         counts = np.concatenate([places.counts for places in kept], axis=1)
-        shapes = self._shapes(self._units.restored(axes))
+        shapes = self._shapes(self._units_.restored(axes))
         return axes.T, self._trials_of(counts.T), shapes
 
-    def _widest(self) -> float:
-        """Return the diameter of the domain, in scaled units."""
-        sides = (self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_
+    def _diameter(self, sides: Floats) -> float:
+        """Return the longest distance in a box; 1 where all points are one."""
         order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.metric]
         return float(np.linalg.norm(sides, order)) or 1.0
 
@@ -361,21 +369,28 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
             )
         check_is_fitted(other)
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "scale_"):
-            ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))
-            if not np.array_equal(ours, theirs):
-                raise ValueError(
-                    f"other: its {name} is {theirs}, here it is {ours}; they must be equal"
-                )
-        if not np.array_equal(self._units.origin, other._units.origin):
-            raise ValueError(
-                f"other: its bounds_ are {other.bounds_.tolist()}, here they are "
-                f"{self.bounds_.tolist()}; give both models the same `bounds`"
-            )
         if self.windows_.metric != other.windows_.metric:
             raise ValueError(
                 f"other: its metric is {other.windows_.metric}, here it is {self.windows_.metric}"
             )
+        ranged = self.scale == other.scale == "range" if isinstance(self.scale, str) else False
+        shared = ("n_features_in_", "feature_names_in_", "classes_")
+        for name in (*shared, "bounds_") if ranged else (*shared, "scale_"):
+            ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))
+            if not np.array_equal(ours, theirs):
+                hint = "give both the same `bounds`" if name == "bounds_" else "they must be equal"
+                raise ValueError(
+                    f"other: its {name} is {_listed(theirs)}, here it is {_listed(ours)}; {hint}"
+                )
+        if not np.array_equal(self._units_.origin, other._units_.origin):
+            raise ValueError(
+                f"other: its bounds_ is {_listed(other.bounds_)}, here it is "
+                f"{_listed(self.bounds_)}; give both the same `bounds`"
+            )
 
     def _has_trials(self) -> bool:
         return "windows_" in self.__dict__
+
+
+def _listed(values: npt.NDArray[Any]) -> str:
+    return str(values.tolist())

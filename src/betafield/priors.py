@@ -41,7 +41,7 @@ class Prior:
 
     def __call__(self, X: Floats) -> tuple[Floats, Floats]:
         """Return α and β at the points X, of shape (m, d)."""
-        m, v = (_on(field, X) for field in (self.mean, self.variance))
+        m, v = _on("mean", self.mean, X), _on("variance", self.variance, X)
         good = (m > 0) & (m < 1) & (v > 0) & (v < m * (1 - m))
         if not good.all():
             row = int(np.argmin(good))
@@ -53,9 +53,17 @@ class Prior:
         return m * size, (1 - m) * size
 
 
-def _on(field: Field, X: Floats) -> Floats:
+def _on(name: str, field: Field, X: Floats) -> Floats:
+    """Return one value a point of a number or a function."""
     values = field(X) if callable(field) else field
-    return np.broadcast_to(np.asarray(values, dtype=np.float64), len(X))
+    try:
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), len(X))
+    except (TypeError, ValueError) as error:
+        what = f"shape {np.shape(values)}" if np.ndim(values) else repr(values)
+        raise ValueError(
+            f"prior: found {what} as its {name} at {len(X)} points; a number or one number a "
+            "point is needed"
+        ) from error
 
 
 def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:

@@ -37,7 +37,7 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
     Names and number of the features are recorded on the estimator where `reset`, and compared
     with those recorded otherwise, as scikit-learn does.
     """
-    array = _numbers(_native(X), estimator)
+    array = _numbers(X, estimator)
     validate_data(
         estimator, X if hasattr(X, "shape") else array, reset=reset, skip_check_array=True
     )
@@ -63,61 +63,86 @@ def _native(table: Any) -> Any:
 def _numbers(X: Any, estimator: Any) -> Floats:
     if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.size:
         return X  # what check_array would say, a hundred times faster: it counts for one point
+    cells = _native(X)
     try:
         array: Floats = check_array(
-            X, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
+            cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
         )
     except (TypeError, ValueError) as error:
-        _raise_for_text(X, error)
+        _raise_for_text(
+            np.asarray(cells), getattr(X, "column_names", getattr(X, "columns", None)), error
+        )
         raise type(error)(f"X: {error}") from error
     return array
 
 
-def _raise_for_text(X: Any, error: Exception) -> None:
+def _raise_for_text(cells: npt.NDArray[Any], names: Any, error: Exception) -> None:
     """Raise the error again for the first cell that is no number, if there is one."""
-    cells = np.asarray(X)
-    if cells.ndim != 2 or cells.dtype.kind not in "OUS":
-        return
-    for (row, column), cell in np.ndenumerate(cells):
-        try:
-            float(cell)
-        except (TypeError, ValueError) as cause:
-            raise type(cause)(
-                f"X row {row}, column {column}: found {cell!r}; "
-                f"every value must be a number ({cause})"
-            ) from error
+    if cells.ndim == 2 and cells.dtype.kind in "OUS":
+        for (row, column), cell in np.ndenumerate(cells):
+            name = column if names is None else repr(names[column])
+            _require_number(f"X row {row}, column {name}", cell, error)
+
+
+def _require_number(where: str, cell: Any, error: Exception) -> None:
+    value = cell.item() if isinstance(cell, np.generic) else cell
+    try:
+        float(value)
+    except (TypeError, ValueError) as cause:
+        raise type(cause)(
+            f"{where}: found {value!r}; every value must be a number ({cause})"
+        ) from error
 
 
 # Outcomes ----------------------------------------------------------------------------------
 
 
 def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return y as one label a row, finite where it is a number."""
+    """Return y as one label a row, none of them missing."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     array: npt.NDArray[Any] = np.asarray(_native(y))
     if array.ndim != 1:
         array = column_or_1d(array, warn=True)
     _require_length("y", array, n_rows)
-    if array.dtype.kind == "f":
-        _require(np.isfinite(array), "y", array, "every label must be finite")
-    elif array.dtype.kind == "O":
-        _require(array == array, "y", array, "no label may be missing")  # noqa: PLR0124 (NaN)
-    if array.dtype.kind not in "biuUS":  # these are labels, whatever they say
-        check_classification_targets(array)
+    _require_labels("y", array)
     return array
 
 
 def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
     """Return the sorted classes: those given, or else those of y, two or more."""
-    found: npt.NDArray[Any] = np.unique(y if classes is None else column_or_1d(_native(classes)))
+    name, given = ("y", y) if classes is None else ("classes", np.asarray(_native(classes)))
+    if given.ndim != 1:
+        raise ValueError(f"{name}: found shape {given.shape}; a list of labels is needed")
+    _require_labels(name, given)
+    found = np.unique(given)
     if len(found) < 2:
-        name = "y" if classes is None else "classes"
+        what = f"one class only, {_spelled(found[0])}" if len(found) else "no class"
         raise ValueError(
-            f"{name}: found one class only, {found[0]!r}; two or more are needed. "
-            "A field with one class seen so far is learned by partial_fit(X, y, classes=[...])"
+            f"{name}: found {what}; two or more are needed. "
+            "A field of which one class was seen so far is learned by "
+            "partial_fit(X, y, classes=[...])"
         )
     return found
+
+
+def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
+    """Raise for the first label that is missing or infinite, and for measurements."""
+    if values.dtype.kind == "f":
+        _require(np.isfinite(values), name, values, "every label must be finite")
+    elif values.dtype.kind == "O":
+        present = np.array([not _missing(value) for value in values], dtype=np.bool_)
+        _require(present, name, values, "no label may be missing")
+    if values.dtype.kind not in "biuUS" and values.size:  # these are labels, whatever they say
+        check_classification_targets(values)
+
+
+def _missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, or pandas' NA, which will not even say whether it is."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124
+    except TypeError:
+        return True
 
 
 def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -135,6 +160,12 @@ def weights(sample_weight: Any, n_rows: int) -> Floats | None:
     _require(array >= 0, "sample_weight", array, "weights must not be negative")
     if not array.any():
         raise ValueError("sample_weight: all weights are zero; one at least must be positive")
+    if array.max() * FRACTIONS < 0.5:
+        raise ValueError(
+            f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
+            "count as zero, and one at least must be larger"
+        )
+    require_countable("sample_weight", array)
     return array
 
 
@@ -149,21 +180,35 @@ def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
         )
     if not held.any():
         raise ValueError("trials: all are zero; one at least must be positive")
+    require_countable("trials", held)
     return np.array([held - won, won])
 
 
+def require_countable(name: str, amounts: npt.NDArray[Any]) -> None:
+    """Raise where amounts add up to more than int64 sums are sure to hold."""
+    total = float(np.sum(amounts, dtype=np.float64))
+    if not 0 <= total <= MOST:
+        raise ValueError(f"{name}: adds up to {total:g}; at most {MOST:g} trials can be counted")
+
+
 def _counts(name: str, values: Any, n_rows: int) -> Ints:
-    array = _column(name, values, n_rows)
-    whole = (array >= 0) & (array == np.floor(array)) & (array < MOST)
-    _require(whole, name, array, "counts must be whole numbers from 0 on")
-    return array.astype(np.int64)
+    given = np.asarray(_native(values))
+    array = _column(name, given, n_rows)
+    whole = (array >= 0) & (array == np.floor(array)) & (array <= MOST)
+    _require(whole, name, array, f"counts must be whole numbers from 0 to at most {MOST:g}")
+    # Whole numbers that came as such never pass through a float, which is exact to 2⁵³ only.
+    exact = given if given.dtype.kind in "biu" else array
+    return np.broadcast_to(exact, array.shape).astype(np.int64)
 
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
     """Return one finite number a row; one number alone stands for all rows."""
+    native = _native(values)
     try:
-        array = np.asarray(_native(values), dtype=np.float64)
+        array = np.asarray(native, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        for row, cell in enumerate(np.ravel(native)):
+            _require_number(f"{name} row {row}", cell, error)
         raise type(error)(f"{name}: {error}; every value must be a number") from error
     if array.ndim == 0:
         array = np.full(n_rows, float(array))
@@ -214,10 +259,6 @@ def tally(columns: npt.NDArray[np.bool_], weight: Floats | None) -> Columns:
         return columns
     whole = np.floor(weight)
     fraction = np.rint((weight - whole) * FRACTIONS)
-    if math.fsum(weight) >= MOST:
-        raise ValueError(
-            f"sample_weight: adds up to {math.fsum(weight):g}; at most {MOST:g} can be counted"
-        )
     parts = (whole, fraction) if fraction.any() else (whole,)
     return np.concatenate([columns * part.astype(np.int64) for part in parts])
 

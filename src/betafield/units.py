@@ -33,8 +33,9 @@ class Units:
     unit: Floats
 
     def scaled(self, X: Floats) -> Floats:
-        """Return X, of shape (m, d), in scaled units."""
-        return (X - self.origin) / self.unit
+        """Return X, of shape (m, d), in scaled units; too far to be told is infinitely far."""
+        with np.errstate(over="ignore"):
+            return (X - self.origin) / self.unit
 
     def axes(self, X: Floats) -> Floats:
         """Return X in scaled units as a new array of shape (d, m), an axis a row."""
@@ -65,7 +66,7 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
             )
         unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weigh())
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
-    unit = np.asarray(scale, dtype=np.float64)
+    unit = _numbers("scale", scale)
     if unit.shape != (d,):
         raise ValueError(f"scale: found shape {unit.shape}; one number a feature is needed, ({d},)")
     if not (np.isfinite(unit) & (unit > 0)).all():
@@ -77,14 +78,14 @@ def domain(bounds: Any, X: Floats) -> Floats:
     """Return the (d, 2) bounds: those given, or those of X."""
     if bounds is None:
         return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
-    return np.asarray(bounds, dtype=np.float64)
+    return np.array(bounds, dtype=np.float64)
 
 
 def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None:
     """Raise unless the bounds are sound and hold the rows of X that are present."""
     if bounds is None:
         return
-    box = np.asarray(bounds, dtype=np.float64)
+    box = _numbers("bounds", bounds)
     if box.shape != (X.shape[1], 2):
         raise ValueError(
             f"bounds: found shape {box.shape}; (low, high) a feature is needed, ({X.shape[1]}, 2)"
@@ -100,9 +101,20 @@ def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None
         )
 
 
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        rule = {"scale": "one number a feature", "bounds": "(low, high) a feature, shape (d, 2)"}
+        raise ValueError(f"{name}: found {values!r}; {rule[name]} is needed") from error
+
+
 def _deviations(X: Floats, weight: Floats) -> Floats:
     """Return the standard deviation of each feature, summed exactly: no order of rows shows."""
     total = math.fsum(weight)
-    means = [math.fsum(weight * x) / total for x in X.T]
-    squares = [math.fsum(weight * (x - m) ** 2) for x, m in zip(X.T, means, strict=True)]
-    return np.sqrt(np.array(squares) / total)
+    low, span = X.min(axis=0), np.ptp(X, axis=0)
+    # In units of the span, so that squares neither overflow nor vanish; 0 stays 0.
+    shares = (X - low) / np.where(span > 0, span, 1.0)
+    means = [math.fsum(weight * z) / total for z in shares.T]
+    squares = [math.fsum(weight * (z - m) ** 2) for z, m in zip(shares.T, means, strict=True)]
+    return np.asarray(span * np.sqrt(np.array(squares) / total))

@@ -101,29 +101,33 @@ class KDTree:
         return out
 
 
-@kernel
 def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
     """Return child, start and stop of every node over these sorted codes."""
-    room = 4 * (code.size // LEAF_SIZE) + 2
-    child = np.full(room, LEAF, dtype=np.int32)
-    start = np.zeros(room, dtype=np.int64)
-    stop = np.zeros(room, dtype=np.int64)
-    stop[0] = code.size
+    room, made = 4 * (code.size // LEAF_SIZE) + 2, -1
+    while made < 0:
+        child = np.full(room, LEAF, dtype=np.int32)
+        start, stop = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        made = _split_into(code, child, start, stop)
+        room *= 2
+    return child[:made].copy(), start[:made].copy(), stop[:made].copy()
+
+
+@kernel
+def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: Ints) -> int:
+    """Fill in the nodes; return their number, or -1 where there is no room for all."""
+    start[0], stop[0] = 0, code.size
     node, made = 0, 1
     while node < made:
         if stop[node] - start[node] > LEAF_SIZE:
-            if made + 2 > room:
-                child = np.concatenate((child, np.full(room, LEAF, dtype=np.int32)))
-                start = np.concatenate((start, np.zeros(room, dtype=np.int64)))
-                stop = np.concatenate((stop, np.zeros(room, dtype=np.int64)))
-                room *= 2
+            if made + 2 > child.size:
+                return -1
             middle = _middle(code, start[node], stop[node])
             child[node] = made
             start[made], stop[made] = start[node], middle
             start[made + 1], stop[made + 1] = middle, stop[node]
             made += 2
         node += 1
-    return child[:made].copy(), start[:made].copy(), stop[:made].copy()
+    return made
 
 
 @kernel
@@ -146,29 +150,37 @@ def _middle(code: Codes, start: int, stop: int) -> int:
     return high
 
 
-@kernel
 def _summed(
     child: npt.NDArray[np.int32], start: Ints, stop: Ints, axes: Floats, counts: Ints
 ) -> Nodes:
-    """Return the nodes with their boxes and sums, leaves from places, others from children."""
-    d, c = axes.shape[0], counts.shape[0]
-    box = np.empty((child.size, 2, d))
-    sums = np.empty((child.size, c), dtype=np.int64)
+    """Return the nodes with their boxes and sums."""
+    box = np.empty((child.size, 2, len(axes)))
+    box[:, 0], box[:, 1] = np.inf, -np.inf
+    nodes = Nodes(child, start, stop, box, np.zeros((child.size, len(counts)), dtype=np.int64))
+    _fill(nodes, axes, counts)
+    return nodes
+
+
+@kernel
+def _fill(nodes: Nodes, axes: Floats, counts: Ints) -> None:
+    """Take boxes and sums of leaves from their places, of other nodes from their children."""
+    child, box, sums = nodes.child, nodes.box, nodes.sums
     for node in range(child.size - 1, -1, -1):
         first = child[node]
         if first == LEAF:
-            for k in range(d):
-                inside = axes[k, start[node] : stop[node]]
-                box[node, 0, k], box[node, 1, k] = inside.min(), inside.max()
-            for k in range(c):
-                sums[node, k] = counts[k, start[node] : stop[node]].sum()
+            for k in range(axes.shape[0]):
+                for i in range(nodes.start[node], nodes.stop[node]):
+                    box[node, 0, k] = min(box[node, 0, k], axes[k, i])
+                    box[node, 1, k] = max(box[node, 1, k], axes[k, i])
+            for k in range(counts.shape[0]):
+                for i in range(nodes.start[node], nodes.stop[node]):
+                    sums[node, k] += counts[k, i]
         else:
-            for k in range(d):
+            for k in range(axes.shape[0]):
                 box[node, 0, k] = min(box[first, 0, k], box[first + 1, 0, k])
                 box[node, 1, k] = max(box[first, 1, k], box[first + 1, 1, k])
-            for k in range(c):
+            for k in range(counts.shape[0]):
                 sums[node, k] = sums[first, k] + sums[first + 1, k]
-    return Nodes(child, start, stop, box, sums)
 
 
 @kernel

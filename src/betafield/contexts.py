@@ -1,0 +1,608 @@
+"""How a trial was distorted: its success probability as a known function of π.
+
+A context is a row of p + 1 numbers in [0, 1], the Bernstein coefficients b of
+
+    P(success) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k).
+
+For p = 1, the affine case Aπ + B, these are simply the success probability when π = 0 and when
+π = 1, (B, A + B). A trial seen as it is has the context (0, 1). Numbers make one context (p+1,)
+for all trials; a column among the arguments makes one context a trial, (t, p+1).
+
+Bernstein coefficients in [0, 1] keep every probability within [0, 1] and every formula a sum of
+non-negative terms, of success and of failure alike; coefficients of powers do neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+
+# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+_ROUNDING = 1e-12
+# A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
+_HIGHEST_DEGREE = 100
+
+
+# Named distortions -------------------------------------------------------------------------
+
+
+def affine(gain: Any, offset: Any) -> Floats:
+    """Context of a success probability stretched by a gain and shifted by an offset.
+
+    P(success) = gain · π + offset, within [0, 1] for every π; the gain may be negative. All
+    named contexts but `pooled` and `polynomial` are special cases of it.
+
+    Parameters
+    ----------
+    gain, offset : number or column of t numbers
+        A and B, with 0 ≤ B ≤ 1 and 0 ≤ A + B ≤ 1.
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if an argument is a column
+        (B, A + B).
+
+    Examples
+    --------
+    A sensor that fires in a fifth of all trials whatever happens, and in seven tenths of them
+    when there is something to see:
+
+    >>> from betafield import contexts
+    >>> contexts.affine(gain=0.5, offset=0.2)
+    array([0.2, 0.7])
+    """
+    gain, offset = _numbers(gain=gain, offset=offset)
+    ends = _stacked(offset, offset + gain)
+    _require(
+        (ends >= -_ROUNDING) & (ends <= 1.0 + _ROUNDING),
+        lambda at: (
+            f"gain and offset{_row(at[:-1])}: success probability is {_spelled(ends, at)} at "
+            f"π = {at[-1]} (gain {_spelled(gain, at)}, offset {_spelled(offset, at)}); "
+            "they must keep it within [0, 1]"
+        ),
+    )
+    return ends.clip(0.0, 1.0)
+
+
+def guess_lapse(guess: Any, lapse: Any = 0.0) -> Floats:
+    """Context of a task that can be solved by luck and missed by inattention.
+
+    P(success) = guess + (1 − guess − lapse) π, as in psychophysics: with n alternatives the
+    guess rate is 1/n; the lapse rate is how often an answer that is known goes wrong.
+
+    Parameters
+    ----------
+    guess, lapse : number or column of t numbers
+        Rates within [0, 1], together at most 1.
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if an argument is a column
+        (guess, 1 − lapse).
+
+    Examples
+    --------
+    Two alternatives in the first block and four in the second, one answer in fifty careless:
+
+    >>> from betafield import contexts
+    >>> contexts.guess_lapse(guess=[1 / 2, 1 / 4], lapse=0.02)
+    array([[0.5 , 0.98],
+           [0.25, 0.98]])
+    """
+    guess, lapse = _rates(guess=guess, lapse=lapse)
+    _require(
+        guess + lapse <= 1.0 + _ROUNDING,
+        lambda at: (
+            f"guess and lapse{_row(at)}: found guess {_spelled(guess, at)} and lapse "
+            f"{_spelled(lapse, at)}; together they must be at most 1"
+        ),
+    )
+    return _stacked(guess, 1.0 - lapse)
+
+
+def diagnostic(sensitivity: Any, specificity: Any) -> Floats:
+    """Context of a test that misses some cases and raises some false alarms.
+
+    P(positive) = (1 − specificity) + (sensitivity + specificity − 1) π, where π is the true
+    prevalence: how often there is something to be found.
+
+    Parameters
+    ----------
+    sensitivity : number or column of t numbers
+        Probability of a positive test if the thing is there, within [0, 1].
+    specificity : number or column of t numbers
+        Probability of a negative test if it is not, within [0, 1].
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if an argument is a column
+        (1 − specificity, sensitivity).
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.diagnostic(sensitivity=0.8, specificity=0.75)
+    array([0.25, 0.8 ])
+    """
+    sensitivity, specificity = _rates(sensitivity=sensitivity, specificity=specificity)
+    return _stacked(1.0 - specificity, sensitivity)
+
+
+def attenuated(factor: Any) -> Floats:
+    """Context of a success made rarer by a known factor: fatigue, attention, position bias.
+
+    P(success) = factor · π.
+
+    Parameters
+    ----------
+    factor : number or column of t numbers
+        Within [0, 1]; 1 is no distortion, 0 makes success impossible.
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if the argument is a column
+        (0, factor).
+
+    Examples
+    --------
+    A patient at rest, and so tired that every second attempt is lost:
+
+    >>> from betafield import contexts
+    >>> contexts.attenuated([1.0, 0.5])
+    array([[0. , 1. ],
+           [0. , 0.5]])
+    """
+    (factor,) = _rates(factor=factor)
+    return _stacked(np.zeros(()), factor)
+
+
+def background(rate: Any) -> Floats:
+    """Context of a response that also occurs on its own, such as control mortality (Abbott).
+
+    P(response) = rate + (1 − rate) π, where π is the probability that the treatment does it.
+
+    Parameters
+    ----------
+    rate : number or column of t numbers
+        Probability of a response without treatment, within [0, 1].
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if the argument is a column
+        (rate, 1).
+
+    Examples
+    --------
+    A fifth of the insects would have died untreated:
+
+    >>> from betafield import contexts
+    >>> contexts.background(0.2)
+    array([0.2, 1. ])
+    """
+    (rate,) = _rates(rate=rate)
+    return _stacked(rate, np.ones(()))
+
+
+def randomized_response(truth: Any, yes: Any = 0.5) -> Floats:
+    """Context of a survey that protects its respondents by chance (Warner).
+
+    Each tells the truth with probability `truth`, and otherwise lets a coin answer, which says
+    yes with probability `yes`: P(yes) = (1 − truth) · yes + truth · π.
+
+    Parameters
+    ----------
+    truth, yes : number or column of t numbers
+        Within [0, 1].
+
+    Returns
+    -------
+    array of shape (2,), or (t, 2) if an argument is a column
+        ((1 − truth) · yes, 1 − (1 − truth) (1 − yes)).
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.randomized_response(truth=0.5)
+    array([0.25, 0.75])
+    """
+    truth, yes = _rates(truth=truth, yes=yes)
+    return _stacked((1.0 - truth) * yes, 1.0 - (1.0 - truth) * (1.0 - yes))
+
+
+def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Floats:
+    """Context of one test on a pool of samples, positive if any of them is.
+
+    P(positive) = (1 − specificity) + (sensitivity + specificity − 1) (1 − (1−π)^size), where π is
+    the probability that one sample is positive. Pools of different sizes are raised to the degree
+    of the largest, which keeps the function.
+
+    Parameters
+    ----------
+    size : whole number or column of t whole numbers
+        Samples in the pool, 1 or more.
+    sensitivity, specificity : number or column of t numbers
+        Of the test on the pool, within [0, 1].
+
+    Returns
+    -------
+    array of shape (n + 1,), or (t, n + 1) if an argument is a column
+        n is the largest size; of a pool of n, (1 − specificity, sensitivity, …, sensitivity).
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.pooled(3, sensitivity=0.9, specificity=0.75)
+    array([0.25, 0.9 , 0.9 , 0.9 ])
+    >>> contexts.pooled([1, 2])
+    array([[0. , 0.5, 1. ],
+           [0. , 1. , 1. ]])
+    """
+    sizes, hit, quiet = _numbers(size=size, sensitivity=sensitivity, specificity=specificity)
+    whole = (sizes >= 1.0) & (sizes == np.floor(sizes))
+    _require_values(whole, "size", sizes, "a whole number from 1 on is needed")
+    _require_rate("sensitivity", hit)
+    _require_rate("specificity", quiet)
+    found = _any_positive(sizes)
+    return (1.0 - quiet)[..., None] * (1.0 - found) + hit[..., None] * found
+
+
+def polynomial(coefficients: Any) -> Floats:
+    """Context of any other distortion that is a polynomial of π.
+
+    P(success) = c_0 + c_1 π + … + c_p π^p, which must stay within [0, 1] for π in [0, 1].
+
+    Some such polynomials have Bernstein coefficients outside [0, 1]. They are raised to the first
+    degree, up to 100, whose coefficients lie within; only one that touches 0 or 1 between the
+    ends of [0, 1], or all but does, has none.
+
+    Parameters
+    ----------
+    coefficients : array-like of shape (p + 1,) or (t, p + 1)
+        Coefficients of the powers of π, the lowest first: one row for all trials or one a trial.
+
+    Returns
+    -------
+    array of shape (n + 1,) or (t, n + 1), n ≥ p
+
+    Examples
+    --------
+    Success needs two things in a row, π², or one of them, 2π − π²:
+
+    >>> from betafield import contexts
+    >>> contexts.polynomial([[0, 0, 1], [0, 2, -1]])
+    array([[0., 0., 1.],
+           [0., 1., 1.]])
+    """
+    powers = _power_rows(coefficients)
+    context = _from_powers(powers)
+    while not _fits(context).all() and context.shape[-1] <= _HIGHEST_DEGREE:
+        context = _raised(context)
+    _require(_fits(context), lambda at: _misfit(powers[at], at))
+    return context.clip(0.0, 1.0)
+
+
+# What can be asked of any context ----------------------------------------------------------
+
+
+def probability(context: Any, p: Any) -> Floats:
+    """Return the success probability under a context when π = p.
+
+    Σ_k b_k binom(n, k) p^k (1−p)^(n−k), by de Casteljau's averages: nothing cancels.
+
+    Parameters
+    ----------
+    context : array-like of shape (..., n + 1)
+    p : array-like that broadcasts against the context without its last axis
+        Within [0, 1].
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.probability(contexts.background(0.2), [0.0, 0.5, 1.0])
+    array([0.2, 0.6, 1. ])
+    """
+    values, points = checked(context), _array("p", p)
+    _require_rate("p", points)
+    shape = _broadcast(values.shape[:-1], points.shape)
+    points = points[..., None]
+    while values.shape[-1] > 1:
+        values = (1.0 - points) * values[..., :-1] + points * values[..., 1:]
+    return np.broadcast_to(values[..., 0], shape).copy()
+
+
+def likelihood(context: Any, success: Any) -> Floats:
+    """Return the Bernstein coefficients of the probability of what happened.
+
+    b after a success and 1 − b after a failure, as functions of π.
+
+    Parameters
+    ----------
+    context : array-like of shape (p + 1,) or (t, p + 1)
+    success : bool or array-like of t bools
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.likelihood([0.25, 1.0], [True, False])
+    array([[0.25, 1.  ],
+           [0.75, 0.  ]])
+    """
+    values, happened = checked(context), _outcomes(success)
+    if () not in (values.shape[:-1], happened.shape) and values.shape[:-1] != happened.shape:
+        raise ValueError(
+            f"success: found {len(happened)} rows where context has shape {values.shape}; "
+            "one outcome a row is needed"
+        )
+    return np.where(happened[..., None], values, 1.0 - values)
+
+
+def mirrored(context: Any) -> Floats:
+    """Return the context for learning 1 − π from failures instead of π from successes.
+
+    1 − P(success) as a function of 1 − π: coefficients 1 − b, reversed. Gain A and offset B
+    become A and 1 − A − B.
+
+    Parameters
+    ----------
+    context : array-like of shape (..., p + 1)
+
+    Examples
+    --------
+    Survival under a background mortality of a fifth:
+
+    >>> from betafield import contexts
+    >>> contexts.mirrored(contexts.background(0.2))
+    array([0. , 0.8])
+    """
+    return 1.0 - checked(context)[..., ::-1]
+
+
+def elevate(context: Any, degree: int) -> Floats:
+    """Return the same function written with the Bernstein coefficients of a higher degree.
+
+    From degree n to n + 1: b'_k = k/(n+1) b_(k−1) + (1 − k/(n+1)) b_k, averages of neighbours.
+
+    Parameters
+    ----------
+    context : array-like of shape (..., p + 1)
+    degree : int
+        p or more.
+
+    Returns
+    -------
+    array of shape (..., degree + 1)
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.elevate([0.0, 1.0], 4)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    values = checked(context)
+    if degree < values.shape[-1] - 1:
+        raise ValueError(
+            f"degree: found {degree}; the context has degree {values.shape[-1] - 1} already, "
+            "and can only be raised"
+        )
+    while values.shape[-1] <= degree:
+        values = _raised(values)
+    return values
+
+
+def checked(context: Any) -> Floats:
+    """Return a context, or a column of them, as a float64 array of shape (..., p + 1).
+
+    Raises
+    ------
+    ValueError
+        If a coefficient is NaN or outside [0, 1]: says which, and what it means.
+
+    Examples
+    --------
+    >>> from betafield import contexts
+    >>> contexts.checked([[0, 1], [0.5, 1.2]])
+    Traceback (most recent call last):
+        ...
+    ValueError: context row 1, column 1 (success probability at π = 1): found 1.2;
+    it must be within [0, 1]
+    """
+    values = np.array(_array("context", context))
+    if not values.ndim or not values.shape[-1]:
+        raise ValueError(
+            f"context: found an array of shape {values.shape}; one coefficient at least is needed, "
+            "such as (0, 1), the success probability at π = 0 and at π = 1"
+        )
+    _require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))
+    return values
+
+
+# How numbers come in -----------------------------------------------------------------------
+
+
+def _native(values: Any) -> Any:
+    """Return a dataframe or a series as a NumPy array, anything else as it is."""
+    if isinstance(values, np.ndarray | list | tuple | int | float):
+        return values
+    data = nw.from_native(values, pass_through=True, allow_series=True)
+    return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else values
+
+
+def _array(name: str, values: Any) -> Floats:
+    try:
+        return np.asarray(_native(values), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}; every value must be a number") from error
+
+
+def _number_or_column(name: str, values: Any) -> Floats:
+    array = _array(name, values)
+    if array.ndim > 1:
+        raise ValueError(
+            f"{name}: found an array of shape {array.shape}; a number or one a row is needed"
+        )
+    _require_values(np.isfinite(array), name, array, "a finite number is needed")
+    return array
+
+
+def _numbers(**arguments: Any) -> list[Floats]:
+    """Return each argument as a number () or a column (t,), with one t."""
+    arrays = {name: _number_or_column(name, values) for name, values in arguments.items()}
+    _require_one_length({name: len(array) for name, array in arrays.items() if array.ndim})
+    return list(arrays.values())
+
+
+def _require_one_length(lengths: dict[str, int]) -> None:
+    if len(set(lengths.values())) > 1:
+        found = " and ".join(f"{length} rows in {name}" for name, length in lengths.items())
+        raise ValueError(f"found {found}; all columns must have the same number")
+
+
+def _rates(**arguments: Any) -> list[Floats]:
+    arrays = _numbers(**arguments)
+    for name, array in zip(arguments, arrays, strict=True):
+        _require_rate(name, array)
+    return arrays
+
+
+def _outcomes(success: Any) -> npt.NDArray[np.bool_]:
+    values = _number_or_column("success", success)
+    happened = np.asarray(values == 1.0)
+    _require_values(happened | (values == 0.0), "success", values, "True or False is needed")
+    return happened
+
+
+def _broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(trials, points)
+    except ValueError:
+        raise ValueError(
+            f"p has shape {points}, which does not broadcast against contexts of shape {trials}"
+        ) from None
+
+
+def _stacked(*coefficients: Floats) -> Floats:
+    return np.stack(np.broadcast_arrays(*coefficients), axis=-1)
+
+
+# Errors ------------------------------------------------------------------------------------
+
+
+def _require(good: npt.NDArray[np.bool_], message: Callable[[tuple[int, ...]], str]) -> None:
+    """Raise with `message(index)` for the first entry that is not good."""
+    good = np.asarray(good)
+    if not good.all():
+        raise ValueError(message(tuple(int(i) for i in np.argwhere(~good)[0])))
+
+
+def _require_values(good: npt.NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
+    _require(good, lambda at: f"{name}{_row(at)}: found {_spelled(values, at)}; {rule}")
+
+
+def _require_rate(name: str, rate: Floats) -> None:
+    good = (rate >= 0.0) & (rate <= 1.0)
+    _require_values(good, name, rate, "a probability within [0, 1] is needed")
+
+
+def _row(at: tuple[int, ...]) -> str:
+    """Say where in an argument: nothing for a number that stands for all rows."""
+    return f" row {', '.join(map(str, at))}" if at else ""
+
+
+def _cell(at: tuple[int, ...]) -> str:
+    """Say where in an argument whose last axis holds coefficients."""
+    return f"{_row(at[:-1])}{',' * (len(at) > 1)} column {at[-1]}"
+
+
+def _spelled(values: Floats, at: tuple[int, ...]) -> str:
+    """Return the value for a row, of a column or of a number that stands for all rows."""
+    value = float(values[at[: values.ndim]])
+    return "NaN" if np.isnan(value) else repr(value)
+
+
+def _wrong_coefficient(context: Floats, at: tuple[int, ...]) -> str:
+    meaning = _meaning(at[-1], context.shape[-1] - 1)
+    found = _spelled(context, at)
+    return f"context{_cell(at)} ({meaning}): found {found}; it must be within [0, 1]"
+
+
+def _meaning(column: int, degree: int) -> str:
+    ends = {0: "success probability at π = 0", degree: "success probability at π = 1"}
+    return ends.get(column, f"Bernstein coefficient {column} of degree {degree}")
+
+
+# Polynomials -------------------------------------------------------------------------------
+
+
+def _raised(values: Floats) -> Floats:
+    """Degree elevation by one."""
+    shape = (*values.shape[:-1], values.shape[-1] + 1)
+    share = np.arange(shape[-1]) / (shape[-1] - 1)
+    below, above = np.zeros(shape), np.zeros(shape)
+    below[..., 1:] = above[..., :-1] = values
+    return np.asarray(share * below + (1.0 - share) * above)
+
+
+def _any_positive(size: Floats) -> Floats:
+    """Coefficients of 1 − (1−π)^size in the degree of the largest size."""
+    sizes, which = np.unique(size.astype(np.int64), return_inverse=True)
+    degree = int(sizes[-1]) if sizes.size else 1
+    rows = [elevate(np.arange(n + 1) > 0, degree) for n in sizes.tolist()]
+    return np.array(rows).reshape(-1, degree + 1)[which.reshape(size.shape)]
+
+
+def _power_rows(coefficients: Any) -> Floats:
+    powers = _array("coefficients", coefficients)
+    if powers.ndim not in (1, 2) or not powers.shape[-1]:
+        raise ValueError(
+            f"coefficients: found an array of shape {powers.shape}; "
+            "one row (p + 1,), or one row a trial (t, p + 1), is needed"
+        )
+    _require(
+        np.isfinite(powers),
+        lambda at: (
+            f"coefficients{_cell(at)} (of π^{at[-1]}): found {_spelled(powers, at)}; "
+            "a finite number is needed"
+        ),
+    )
+    return powers
+
+
+def _from_powers(powers: Floats) -> Floats:
+    """Bernstein coefficients b_k = Σ_j binom(k, j) / binom(p, j) c_j."""
+    k = np.arange(powers.shape[-1])
+    shares = special.binom(k[:, None], k) / special.binom(k[-1], k)
+    return np.asarray(powers @ shares.T)
+
+
+def _fits(context: Floats) -> npt.NDArray[np.bool_]:
+    good = (context >= -_ROUNDING) & (context <= 1.0 + _ROUNDING)
+    return np.asarray(good.all(axis=-1))
+
+
+def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
+    """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
+    point, value = _farthest(powers)
+    start = f"coefficients{_row(at)}: success probability is {value:.6g} at π = {point:.6g}"
+    if -_ROUNDING <= value <= 1.0 + _ROUNDING:
+        return (
+            f"{start}, too near to {value:.0f} for Bernstein coefficients within [0, 1] up to "
+            f"degree {_HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
+        )
+    return f"{start}; it must stay within [0, 1] for every π in [0, 1]"
+
+
+def _farthest(powers: Floats) -> tuple[float, float]:
+    """Where on [0, 1] a polynomial is farthest from ½, and its value there."""
+    curve = np.polynomial.Polynomial(powers)
+    turns = np.real(curve.deriv().roots())
+    points = np.concatenate([[0.0, 1.0], turns[(turns > 0.0) & (turns < 1.0)]])
+    values = curve(points)
+    worst = int(np.argmax(np.abs(values - 0.5)))
+    return float(points[worst]), float(values[worst])
