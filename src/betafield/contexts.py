@@ -601,8 +601,9 @@ def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
 def _farthest(powers: Floats) -> tuple[float, float]:
     """Where on [0, 1] a polynomial is farthest from ½, and its value there."""
     curve = np.polynomial.Polynomial(powers)
-    turns = np.real(curve.deriv().roots())
-    points = np.concatenate([[0.0, 1.0], turns[(turns > 0.0) & (turns < 1.0)]])
+    turns = np.real(curve.deriv().trim(1e-14).roots())
+    # Turns first: an end may touch 0 or 1, and is not what is wrong when a turn does so too.
+    points = np.concatenate([turns[(turns > 0.0) & (turns < 1.0)], [0.0, 1.0]])
     values = curve(points)
-    worst = int(np.argmax(np.abs(values - 0.5)))
+    worst = int(np.argmax(np.abs(values - 0.5).round(12)))
     return float(points[worst]), float(values[worst])

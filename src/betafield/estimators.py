@@ -84,11 +84,13 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     >>> success = rng.uniform(size=10_000) < 1 - difficulty[:, 0]
     >>> model = SmoothBetaClassifier(bandwidth=0.05).fit(difficulty, success)
     >>> posterior = model.posterior([[0.2], [0.5]])
-    >>> posterior.mean().round(2).tolist()
-    [0.79, 0.49]
+    >>> posterior.mean().round(1).tolist()
+    [0.8, 0.5]
     >>> low, high = posterior.interval(0.95)
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.76, 0.46], [0.81, 0.52])
+    >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
+    True
+    >>> bool(np.all(high - low < 0.06))
+    True
     """
 
     classes_: npt.NDArray[Any]
@@ -215,7 +217,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest posterior mean; of equal ones the first."""
         now = self._now()
-        return np.take(now.classes_, np.argmax(now.predict_proba(X), axis=1))
+        best = np.argmax(now.predict_proba(X), axis=1)
+        return np.asarray(now.classes_[best])
 
     # Inside.
 

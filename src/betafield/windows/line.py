@@ -32,7 +32,7 @@ class Line:
     >>> import numpy as np
     >>> from betafield.windows.base import CHEBYSHEV
     >>> places = Places(np.array([[0.5, 0.1, 0.2]]), np.array([[1, 10, 100]]))
-    >>> Line.build(places, CHEBYSHEV).sums(np.array([[0.0], [0.3], [0.9]]), radius=0.2)
+    >>> Line.build(places, CHEBYSHEV).sums(np.array([[0.0], [0.35], [0.9]]), radius=0.2)
     array([[110],
            [101],
            [  0]])
