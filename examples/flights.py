@@ -2,6 +2,9 @@
 
 Reads every flight of 2013, learns the probability of arriving over 15 minutes late, prints what
 it believes at some well-known times, and draws the whole map beside its uncertainty.
+
+It describes these flights, day by day, and takes them as independent given day and hour: it is
+no forecast for the same date of another year.
 """
 
 from datetime import date
@@ -28,7 +31,7 @@ MOMENTS = [
     ("in the blizzard", date(2013, 2, 8), 18.0),
     ("Independence Day", date(2013, 7, 4), 9.0),
     ("a summer evening", date(2013, 7, 10), 20.0),
-    ("a mild autumn noon", date(2013, 9, 25), 12.0),
+    ("an autumn noon", date(2013, 9, 25), 12.0),
     ("the eve of Thanksgiving", date(2013, 11, 27), 18.0),
     ("Thanksgiving", date(2013, 11, 28), 10.0),
     ("Christmas Eve", date(2013, 12, 24), 12.0),
@@ -111,8 +114,9 @@ def main():
     days, hours = np.meshgrid(DAYS, HOURS)
     grid = moments(days.ravel(), hours.ravel())
 
-    # A day apart is as far as an hour apart: bad weather makes whole afternoons late, and goes.
-    # How far is still near, in these units, is learned from the flights.
+    # A day apart is as far as an hour apart: flights of one day tend to be late together, and
+    # predict each other better than the same hour of other days does. How far is still near,
+    # in these units, is learned from the flights.
     model = SmoothBetaClassifier(scale=[1.0, 1.0], n_jobs=2)
     _, ready = timed(model.fit, flights.select(FEATURES)[:1000], flights["late"][:1000])
     _, learned = timed(model.fit, flights.select(FEATURES), flights["late"])

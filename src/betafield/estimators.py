@@ -89,8 +89,6 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     >>> low, high = posterior.interval(0.95)
     >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
     True
-    >>> bool(np.all(high - low < 0.06))
-    True
     """
 
     classes_: npt.NDArray[Any]

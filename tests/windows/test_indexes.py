@@ -139,9 +139,24 @@ def test_kdtree_keeps_its_invariants(seed, d, step):
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_equal_points_become_one_place(d):
-    index = kind(d).build(generated(0, 1000, d, step=0.5), CHEBYSHEV)
+    places = generated(0, 1000, d, step=0.5)
+    index = kind(d).build(copied(places), CHEBYSHEV)
     assert index.places.size == 3**d
-    assert index.places.counts.dtype == np.int64
+    assert np.array_equal(index.totals, places.counts.sum(axis=1))
+
+
+@pytest.mark.parametrize("most", [1, 2**7, 2**15, 2**31, 2**60])
+@pytest.mark.parametrize("d", [1, 2])
+def test_counts_of_any_size_are_held_and_summed_exactly(d, most):
+    axes = np.random.default_rng(d).uniform(size=(d, 3))
+    index = kind(d).build(Places(axes, np.array([[most - 1, most, 1]])), CHEBYSHEV)
+    assert index.sums(np.zeros((1, d)), 2.0).tolist() == [[2 * most]]
+    assert sorted(index.places.counts[0].tolist()) == sorted([most - 1, most, 1])
+
+
+def test_yes_and_no_take_a_byte_a_place():
+    index = KDTree.build(Places(np.zeros((2, 1)), np.array([[True], [False]])), EUCLIDEAN)
+    assert index.places.counts.nbytes == 2
 
 
 @pytest.mark.parametrize("d", [1, 3])

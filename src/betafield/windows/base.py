@@ -37,7 +37,8 @@ class Places(NamedTuple):
     axes : array of shape (d, t)
         Coordinates, in the units in which the radius is measured.
     counts : integer array of shape (c, t)
-        Additive statistics. Any integer or boolean dtype goes in; an index holds int64.
+        Additive statistics. Any integer or boolean dtype goes in; an index holds the narrowest
+        that will do, for a query is as fast as memory, and adds them up in int64.
     """
 
     axes: Floats
@@ -59,22 +60,19 @@ class Places(NamedTuple):
         return Places(self.axes[:, mask], self.counts[:, mask])
 
     def sorted_by(self, order: npt.NDArray[Any]) -> Places:
-        """Return the places in this order, equal neighbours joined, as int64.
+        """Return the places in this order, equal neighbours joined, counts narrowed.
 
         The axes' array is reordered in place, an axis at a time, to save a copy of the
         largest array there is.
         """
         for axis in self.axes:
             axis[:] = axis[order]
-        counts = np.empty(self.counts.shape, dtype=np.int64)
-        for column, given in zip(counts, self.counts, strict=True):
-            column[:] = given[order]
-        return Places(self.axes, counts).joined()
+        counts = np.stack([column[order] for column in self.counts])
+        axes, counts = Places(self.axes, counts).joined()
+        return Places(axes, np.ascontiguousarray(_narrowed(counts)))
 
     def joined(self) -> Places:
         """Return the places with equal neighbours made one: their counts are added."""
-        if self.size == 0:
-            return self
         fresh = np.ones(self.size, dtype=np.bool_)
         np.any(self.axes[:, 1:] != self.axes[:, :-1], axis=0, out=fresh[1:])
         if fresh.all():
@@ -82,8 +80,15 @@ class Places(NamedTuple):
         first = np.flatnonzero(fresh)
         return Places(
             np.ascontiguousarray(self.axes[:, first]),
-            np.add.reduceat(self.counts, first, axis=1),
+            np.add.reduceat(self.counts, first, axis=1, dtype=np.int64),
         )
+
+
+def _narrowed(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the counts in the narrowest signed integers that hold them."""
+    most = int(counts.max())
+    kinds = (np.int8, np.int16, np.int32)
+    return counts.astype(next((k for k in kinds if most <= np.iinfo(k).max), np.int64), copy=False)
 
 
 def padded(counts: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:

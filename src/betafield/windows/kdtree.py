@@ -31,7 +31,7 @@ of a box bound the computed reach of each place in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -151,7 +151,7 @@ def _middle(code: Codes, start: int, stop: int) -> int:
 
 
 def _summed(
-    child: npt.NDArray[np.int32], start: Ints, stop: Ints, axes: Floats, counts: Ints
+    child: npt.NDArray[np.int32], start: Ints, stop: Ints, axes: Floats, counts: npt.NDArray[Any]
 ) -> Nodes:
     """Return the nodes with their boxes and sums."""
     box = np.empty((child.size, 2, len(axes)))
@@ -162,7 +162,7 @@ def _summed(
 
 
 @kernel
-def _fill(nodes: Nodes, axes: Floats, counts: Ints) -> None:
+def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any]) -> None:
     """Take boxes and sums of leaves from their places, of other nodes from their children."""
     child, box, sums = nodes.child, nodes.box, nodes.sums
     for node in range(child.size - 1, -1, -1):
@@ -187,7 +187,7 @@ def _fill(nodes: Nodes, axes: Floats, counts: Ints) -> None:
 def _sums(
     nodes: Nodes,
     axes: Floats,
-    counts: Ints,
+    counts: npt.NDArray[Any],
     queries: Floats,
     limit: float,
     metric: int,
@@ -267,9 +267,9 @@ def _measure(
 
 
 @inlined
-def _inside(column: Ints, reach: Floats, limit: float) -> int:
-    """Return the sum of a count over the places within the limit."""
-    total = 0
+def _inside(column: npt.NDArray[Any], reach: Floats, limit: float) -> np.int64:
+    """Return the sum of a count over the places within the limit, by a mask of all bits."""
+    total = np.int64(0)
     for j in range(column.size):
-        total += column[j] if reach[j] <= limit else 0
+        total += np.int64(column[j]) & -np.int64(reach[j] <= limit)
     return total

@@ -48,7 +48,7 @@ class Line:
         order = np.argsort(places.axes[0], kind="stable" if presorted else None)
         places = places.sorted_by(order)
         before = np.zeros((places.size + 1, len(places.counts)), dtype=np.int64)
-        np.cumsum(places.counts.T, axis=0, out=before[1:])
+        np.cumsum(places.counts.T, axis=0, dtype=np.int64, out=before[1:])
         levels = [places.axes[0]]
         while levels[-1].size > CACHED:
             levels.append(levels[-1][::BLOCK].copy())
