@@ -37,7 +37,8 @@ def memory_of_fit(t: str, d: str) -> dict[str, float]:
     """Bytes that fit needs at its peak, on top of X and y, and the bytes of X and y."""
     from field import theory_model, trials
 
-    theory_model(int(d)).fit(*trials(1000, int(d)))  # compile, import: not what is measured
+    warm = theory_model(int(d)).fit(*trials(1000, int(d)))
+    warm.posterior(trials(10, int(d))[0])  # compile, import: not what is measured
     X, y = trials(int(t), int(d))
     before = _forget_peak()
     model = theory_model(int(d)).fit(X, y)

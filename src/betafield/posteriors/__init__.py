@@ -1,1 +1,7 @@
 """What is then believed: distributions of the success probability, one a row."""
+
+from betafield.posteriors.base import Posterior
+from betafield.posteriors.beta import Beta
+from betafield.posteriors.dirichlet import Dirichlet
+
+__all__ = ["Beta", "Dirichlet", "Posterior"]

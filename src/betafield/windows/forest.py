@@ -17,7 +17,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 
+from betafield._jit import kernel
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
@@ -110,7 +112,7 @@ class Forest:
 
         def answer(chunk: slice) -> None:
             parts = (index.sums(ordered[chunk], radius) for index in indexes)
-            out[order[chunk]] = functools.reduce(np.add, parts)
+            _put(functools.reduce(np.add, parts), order[chunk], out)
 
         _run(answer, len(queries), _threads(n_jobs))
         return out
@@ -149,6 +151,14 @@ class Forest:
         return kind.build(places, metric_code(self.metric, self.d), presorted)
 
 
+@kernel
+def _put(rows: Ints, order: npt.NDArray[np.intp], out: Ints) -> None:
+    """Do out[order] = rows without the GIL, which NumPy would hold against other threads."""
+    for i in range(order.size):
+        for k in range(out.shape[1]):
+            out[order[i], k] = rows[i, k]
+
+
 def _places(part: Index | Places) -> Places:
     return part if isinstance(part, Places) else part.places
 
@@ -169,7 +179,7 @@ def _run(work: Callable[[slice], None], m: int, threads: int) -> None:
 
     A pool lives for one call: nothing to share between callers, nothing to lose in a fork.
     """
-    size = max(CHUNK, -(-m // (8 * threads)))
+    size = max(CHUNK, -(-m // (4 * threads)))
     chunks = [slice(start, start + size) for start in range(0, m, size)]
     if threads == 1 or len(chunks) == 1:
         for chunk in chunks:
