@@ -4,6 +4,7 @@ The posterior at x is a function of additive statistics of the trials near x, an
 of the package is one word of that sentence:
 
     trials       what was observed, validated
+    contexts     how a trial was distorted
     units        in which units nearness is measured
     windows      sums over the trials near a point
     bandwidth    how near is near
@@ -18,17 +19,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from betafield import contexts
     from betafield.estimators import SmoothBetaClassifier
     from betafield.priors import Prior
 
 __version__ = "0.1.0"
-__all__ = ["Prior", "SmoothBetaClassifier", "__version__"]
+__all__ = ["Prior", "SmoothBetaClassifier", "__version__", "contexts"]
 
+_MODULES = {"contexts"}
 _HOMES = {"Prior": "betafield.priors", "SmoothBetaClassifier": "betafield.estimators"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name where it is first used, so that importing the package is quick."""
+    if name in _MODULES:
+        return import_module(f"betafield.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'betafield' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

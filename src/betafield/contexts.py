@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+
+from betafield.tables import native
 
 Floats = npt.NDArray[np.float64]
 
@@ -426,17 +427,9 @@ def checked(context: Any) -> Floats:
 # How numbers come in -----------------------------------------------------------------------
 
 
-def _native(values: Any) -> Any:
-    """Return a dataframe or a series as a NumPy array, anything else as it is."""
-    if isinstance(values, np.ndarray | list | tuple | int | float):
-        return values
-    data = nw.from_native(values, pass_through=True, allow_series=True)
-    return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else values
-
-
 def _array(name: str, values: Any) -> Floats:
     try:
-        return np.asarray(_native(values), dtype=np.float64)
+        return np.asarray(native(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}; every value must be a number") from error
 

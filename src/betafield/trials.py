@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+
+from betafield.tables import native
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -52,18 +53,10 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
     return array
 
 
-def _native(table: Any) -> Any:
-    """Return a dataframe or a series as a NumPy array, anything else as it is."""
-    if isinstance(table, np.ndarray | list):
-        return table
-    data = nw.from_native(table, pass_through=True, allow_series=True)
-    return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else table
-
-
 def _numbers(X: Any, estimator: Any) -> Floats:
     if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.size:
         return X  # what check_array would say, a hundred times faster: it counts for one point
-    cells = _native(X)
+    cells = native(X)
     try:
         array: Floats = check_array(
             cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
@@ -101,7 +94,7 @@ def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return y as one label a row, none of them missing."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    array: npt.NDArray[Any] = np.asarray(_native(y))
+    array: npt.NDArray[Any] = np.asarray(native(y))
     if array.ndim != 1:
         array = column_or_1d(array, warn=True)
     _require_length("y", array, n_rows)
@@ -111,7 +104,7 @@ def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
 
 def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
     """Return the sorted classes: those given, or else those of y, two or more."""
-    name, given = ("y", y) if classes is None else ("classes", np.asarray(_native(classes)))
+    name, given = ("y", y) if classes is None else ("classes", np.asarray(native(classes)))
     if given.ndim != 1:
         raise ValueError(f"{name}: found shape {given.shape}; a list of labels is needed")
     _require_labels(name, given)
@@ -192,7 +185,7 @@ def require_countable(name: str, amounts: npt.NDArray[Any]) -> None:
 
 
 def _counts(name: str, values: Any, n_rows: int) -> Ints:
-    given = np.asarray(_native(values))
+    given = np.asarray(native(values))
     array = _column(name, given, n_rows)
     whole = (array >= 0) & (array == np.floor(array)) & (array <= MOST)
     _require(whole, name, array, f"counts must be whole numbers from 0 to at most {MOST:g}")
@@ -203,11 +196,11 @@ def _counts(name: str, values: Any, n_rows: int) -> Ints:
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
     """Return one finite number a row; one number alone stands for all rows."""
-    native = _native(values)
+    cells = native(values)
     try:
-        array = np.asarray(native, dtype=np.float64)
+        array = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        for row, cell in enumerate(np.ravel(native)):
+        for row, cell in enumerate(np.ravel(cells)):
             _require_number(f"{name} row {row}", cell, error)
         raise type(error)(f"{name}: {error}; every value must be a number") from error
     if array.ndim == 0:

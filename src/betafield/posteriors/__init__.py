@@ -3,5 +3,6 @@
 from betafield.posteriors.base import Posterior
 from betafield.posteriors.beta import Beta
 from betafield.posteriors.dirichlet import Dirichlet
+from betafield.posteriors.mixture import Mixture
 
-__all__ = ["Beta", "Dirichlet", "Posterior"]
+__all__ = ["Beta", "Dirichlet", "Mixture", "Posterior"]

@@ -1,0 +1,208 @@
+"""The one protocol that every posterior keeps.
+
+A posterior is a column of independent beliefs about success probabilities, one a row. Users call
+the public methods; they validate and broadcast once, here. A new kind of posterior writes only
+the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how to `_take` rows.
+"""
+
+import operator
+from abc import ABC, abstractmethod
+from typing import Any, Self, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Rows: TypeAlias = npt.NDArray[np.intp]
+Index: TypeAlias = SupportsIndex | slice | npt.ArrayLike
+Generator: TypeAlias = np.random.Generator | np.random.RandomState
+RandomState: TypeAlias = int | Generator | None
+Size: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+
+
+class Posterior(ABC):
+    """Distributions of success probabilities π, one a row.
+
+    Points and probabilities broadcast against `shape` by NumPy's rules: with m rows, a scalar or
+    an array (m,) gives (m,), and a column (k, 1) gives (k, m).
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one answer: (m,), or (m, K) with K classes."""
+
+    @abstractmethod
+    def mean(self) -> Floats:
+        """E[π]."""
+
+    @abstractmethod
+    def var(self) -> Floats:
+        """E[(π − E[π])²]."""
+
+    def std(self) -> Floats:
+        """Root of the variance."""
+        return np.sqrt(self.var())
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Equal-tailed interval: π is below it, and above it, with probability (1 − level)/2.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability inside, strictly between 0 and 1.
+
+        Returns
+        -------
+        low, high : arrays of this posterior's shape
+        """
+        tail = (1.0 - _checked_level(level)) / 2.0
+        ends = self.ppf(tail), self.ppf(1.0 - tail)
+        # At levels near 0 both ends are the median, and rounding must not swap them.
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def pdf(self, p: npt.ArrayLike) -> Floats:
+        """Density of π at `p`; 0 outside [0, 1]."""
+        points = self._checked_points(p)
+        inside = (points >= 0.0) & (points <= 1.0)
+        return np.where(inside, self._pdf(points.clip(0.0, 1.0)), 0.0)
+
+    def cdf(self, p: npt.ArrayLike) -> Floats:
+        """P(π ≤ p), for any real `p`."""
+        return self._cdf(self._checked_points(p).clip(0.0, 1.0))
+
+    def prob_above(self, p: npt.ArrayLike) -> Floats:
+        """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
+        return self._above(self._checked_points(p).clip(0.0, 1.0))
+
+    def ppf(self, q: npt.ArrayLike) -> Floats:
+        """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1]."""
+        return self._ppf(self._checked_probabilities(q))
+
+    def sample(self, size: Size = None, random_state: RandomState = None) -> Floats:
+        """Draw from every row.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Draws of each row: None gives an array of `shape`, k gives (k, *shape).
+        random_state : int, numpy Generator or RandomState, optional
+            None draws fresh entropy.
+        """
+        return self._draw((*_dimensions(size), *self.shape), _generator(random_state))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Index) -> Self:
+        """Posterior of the chosen rows, by int, slice, mask or array of ints; an int gives one."""
+        rows = np.atleast_1d(np.arange(len(self))[_row_index(index)])
+        if rows.ndim > 1:
+            raise IndexError(
+                f"index gives rows of shape {rows.shape}; choose rows in one dimension"
+            )
+        return self._take(rows)
+
+    def __repr__(self) -> str:
+        name, shape = type(self).__name__, " x ".join(map(str, self.shape))
+        if not len(self):
+            return f"<{name}, shape {shape}>"
+        mean = self.mean()
+        return f"<{name}, shape {shape}, means from {mean.min():.3g} to {mean.max():.3g}>"
+
+    @abstractmethod
+    def _pdf(self, p: Floats) -> Floats:
+        """`pdf` for points within [0, 1] that broadcast against `shape`."""
+
+    @abstractmethod
+    def _cdf(self, p: Floats) -> Floats:
+        """`cdf` for points within [0, 1] that broadcast against `shape`."""
+
+    @abstractmethod
+    def _above(self, p: Floats) -> Floats:
+        """`prob_above` for points within [0, 1] that broadcast against `shape`."""
+
+    @abstractmethod
+    def _ppf(self, q: Floats) -> Floats:
+        """`ppf` for probabilities within [0, 1] that broadcast against `shape`."""
+
+    @abstractmethod
+    def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
+        """Array of shape `size`, whose last axes are those of `shape`."""
+
+    @abstractmethod
+    def _take(self, rows: Rows) -> Self:
+        """Posterior of the rows at these positions."""
+
+    def _checked_points(self, p: npt.ArrayLike) -> Floats:
+        points = self._checked_shape("p", p)
+        refuse("p", points, np.isnan(points), "points must be real numbers")
+        return points
+
+    def _checked_probabilities(self, q: npt.ArrayLike) -> Floats:
+        levels = self._checked_shape("q", q)
+        refuse(
+            "q", levels, ~((levels >= 0.0) & (levels <= 1.0)), "probabilities must be within [0, 1]"
+        )
+        return levels
+
+    def _checked_shape(self, name: str, values: npt.ArrayLike) -> Floats:
+        array = _floats(name, values)
+        try:
+            np.broadcast_shapes(array.shape, self.shape)
+        except ValueError:
+            raise ValueError(
+                f"{name} has shape {array.shape}, which does not broadcast against "
+                f"the posterior's shape {self.shape}"
+            ) from None
+        return array
+
+
+def refuse(name: str, values: Floats, wrong: npt.NDArray[np.bool_], rule: str) -> None:
+    """Raise a ValueError about the first of `values` where `wrong`, if there is one."""
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        where = f"{name}[{', '.join(map(str, at))}]" if at else name
+        raise ValueError(f"{where} is {values[at]}; {rule}")
+
+
+def checked_shapes(name: str, values: npt.ArrayLike, ndim: int) -> Floats:
+    """Return a read-only copy of an array of shape parameters, all positive and finite."""
+    array = _floats(name, values).copy()
+    if array.ndim != ndim:
+        raise ValueError(f"{name} has shape {array.shape}; it must be {ndim}-dimensional")
+    refuse(name, array, ~((array > 0.0) & (array < np.inf)), "shapes must be positive and finite")
+    array.flags.writeable = False
+    return array
+
+
+def _floats(name: str, values: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must be numbers: {error}") from None
+
+
+def _checked_level(level: float) -> float:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level is {level}; it must be strictly between 0 and 1")
+    return float(level)
+
+
+def _row_index(index: Index) -> Any:
+    """Make lists arrays; an empty one must not become an array of floats."""
+    if isinstance(index, list):
+        return np.asarray(index, dtype=None if index else np.intp)
+    return index
+
+
+def _dimensions(size: Size) -> tuple[int, ...]:
+    if size is None:
+        return ()
+    return tuple(operator.index(n) for n in (size if isinstance(size, tuple) else (size,)))
+
+
+def _generator(random_state: RandomState) -> Generator:
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return random_state
+    return np.random.default_rng(random_state)
