@@ -374,7 +374,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"other: its metric is {other.windows_.metric}, here it is {self.windows_.metric}"
             )
-        ranged = self.scale == other.scale == "range" if isinstance(self.scale, str) else False
+        ranged = all(isinstance(m.scale, str) and m.scale == "range" for m in (self, other))
         shared = ("n_features_in_", "feature_names_in_", "classes_")
         for name in (*shared, "bounds_") if ranged else (*shared, "scale_"):
             ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))

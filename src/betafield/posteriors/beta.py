@@ -105,9 +105,9 @@ class Beta(Posterior):
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1].
 
-        A quantile can lie closer to 0 or 1 than any other float64: half the mass of
-        Beta(1e-3, 1e-3) is within 1e-300 of 0. Then the result is 0 or 1, and q lies between
-        the cdf at it and the cdf at the float64 next to it.
+        A quantile can lie closer to 0 or 1 than any other float64: a quarter of the mass of
+        Beta(1e-3, 1e-3) is below 1e-300. Then the result is 0 or 1, and q lies between the cdf
+        at it and the cdf at the float64 next to it.
         """
         return super().ppf(q)
 
