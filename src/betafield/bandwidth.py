@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield import trials
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from betafield.windows import Forest
 
 Floats = npt.NDArray[np.float64]
+Sample = tuple[Floats, npt.NDArray[Any], Floats]
 
 NAMES = ("theory", "loo", "auto")
 STEP = 2.0**0.5
@@ -104,6 +109,49 @@ def leave_one_out(
                 final[i] = score(float(grid[i]), MANY)[0]
         previous, best = best, int(np.argmax(final >= final.max() - TIE * abs(final.max())))
     return float(grid[best])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores a width by how well it predicts each trial of a sample from the others.
+
+    Parameters
+    ----------
+    windows : Forest
+        The trials.
+    n_classes : int
+        Number of classes, as tallied in the windows.
+    shapes_at : callable
+        Axes (d, m) in scaled units → the prior's shapes there.
+    n_jobs : int or None
+        Threads.
+    """
+
+    windows: Forest
+    n_classes: int
+    shapes_at: Callable[[Floats], Floats]
+    n_jobs: int | None = None
+    samples: dict[int, Sample] = field(default_factory=dict, init=False)
+
+    def __call__(self, width: float, size: int) -> tuple[float, float]:
+        """Return the width's score on about `size` places, and the trials in a median window."""
+        points, counts, shapes = self._sample(size)
+        sums = self.windows.sums(points, width, self.n_jobs)
+        near = trials.untallied(sums, self.n_classes)
+        return held_out_score(counts, near, shapes), float(np.median(near.sum(axis=1)))
+
+    def _sample(self, size: int) -> Sample:
+        if size not in self.samples:
+            self.samples[size] = self._drawn(size)
+        return self.samples[size]
+
+    def _drawn(self, size: int) -> Sample:
+        """Return about `size` places: scaled points, trials a class, the prior's shapes."""
+        share = size / self.windows.size
+        kept = [places.where(chosen(places.axes, share)) for places in self.windows.places]
+        axes = np.concatenate([places.axes for places in kept], axis=1)
+        counts = np.concatenate([places.counts for places in kept], axis=1)
+        return axes.T, trials.untallied(counts.T, self.n_classes), self.shapes_at(axes)
 
 
 def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> float:

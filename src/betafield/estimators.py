@@ -326,26 +326,16 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     def _leave_one_out(self) -> float:
         """Return the width that best predicts each trial from the others."""
         sides = (self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_
-        grid = widths.candidates(sides, self._diameter(sides), self.windows_.size)
-        samples = {size: self._sample(size) for size in (widths.FEW, widths.MANY)}
-
-        def score(width: float, size: int) -> tuple[float, float]:
-            points, counts, shapes = samples[size]
-            near = self._counts_near(points, width)
-            return widths.held_out_score(counts, near, shapes), float(np.median(near.sum(axis=1)))
-
         return widths.leave_one_out(
-            score, grid, enough=widths.window(self.n_trials_, self.n_features_in_)
+            widths.HeldOut(
+                self.windows_,
+                len(self.classes_),
+                lambda axes: self._shapes(self._units_.restored(axes)),
+                self.n_jobs,
+            ),
+            widths.candidates(sides, self._diameter(sides), self.windows_.size),
+            enough=widths.window(self.n_trials_, self.n_features_in_),
         )
-
-    def _sample(self, size: int) -> tuple[Floats, npt.NDArray[Any], Floats]:
-        """Return about `size` places: scaled points, trials a class, the prior's shapes."""
-        share = size / self.windows_.size
-        kept = [places.where(widths.chosen(places.axes, share)) for places in self.windows_.places]
-        axes = np.concatenate([places.axes for places in kept], axis=1)
-        counts = np.concatenate([places.counts for places in kept], axis=1)
-        shapes = self._shapes(self._units_.restored(axes))
-        return axes.T, self._trials_of(counts.T), shapes
 
     def _diameter(self, sides: Floats) -> float:
         """Return the longest distance in a box; 1 where all points are one."""

@@ -171,7 +171,9 @@ def _threads(n_jobs: int | None) -> int:
     """Return the number of threads, as joblib counts: None is 1, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
-    return n_jobs if n_jobs > 0 else max(1, len(os.sched_getaffinity(0)) + 1 + n_jobs)
+    # Cores that this process may use, where the system tells.
+    ours = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return n_jobs if n_jobs > 0 else max(1, len(ours(0)) + 1 + n_jobs)
 
 
 def _run(work: Callable[[slice], None], m: int, threads: int) -> None:
