@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types check bench clean
+.PHONY: help demo test test-previous lint types check bench clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,6 +25,16 @@ test: $(VENV)/.installed-dev  ## the whole test suite, with coverage of src
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet --cov --cov-report= tests/windows
 	$(BIN)/pytest --cov --cov-append --cov-report=term --cov-fail-under=95
 
+# The release before the newest of scikit-learn, in an environment of its own.
+PREVIOUS := $(VENV)-previous
+$(PREVIOUS)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(PREVIOUS)
+	$(PREVIOUS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]' 'scikit-learn==1.8.*'
+	@touch $@
+
+test-previous: $(PREVIOUS)/.installed  ## what touches scikit-learn, with its previous release
+	$(PREVIOUS)/bin/pytest --quiet tests/test_sklearn.py tests/test_tables.py tests/test_bad_input.py
+
 lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,5 +49,5 @@ bench: $(VENV)/.installed-dev  ## speed and memory against peers, as ratios (abo
 	$(BIN)/python benchmarks/speed.py
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PREVIOUS) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

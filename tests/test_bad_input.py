@@ -144,6 +144,12 @@ def test_counts_outside_the_bounds_are_refused(method):
         getattr(model, method)(with_cell(0, 0, -0.25), Y, 1)
 
 
+@pytest.mark.parametrize("scale", ["range", "std"])
+def test_a_range_beyond_floats_is_refused(scale):
+    with pytest.raises(ValueError, match=r"X column 1: .*-1e\+308 to 1e\+308.* rescale"):
+        make(bounds=None, scale=scale).fit([[0.0, -1e308], [1.0, 1e308]], [0, 1])
+
+
 def test_queries_may_lie_outside_the_bounds():
     assert make().fit(X, Y).posterior([[5.0, -5.0]]).alpha.tolist() == [1.0]
 

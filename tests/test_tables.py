@@ -225,3 +225,8 @@ def test_a_missing_label_among_text_is_refused_by_its_row(kind):
     labels = np.array(["no", "yes"])[y].tolist()
     with pytest.raises(ValueError, match=r"^y row 9: found .* missing"):
         model_of(X, COLUMNS[kind]([*labels[:9], None, *labels[10:]]))
+
+
+def test_a_lazy_frame_is_asked_to_be_collected():
+    with pytest.raises(TypeError, match=r"X: found a lazy frame; call its .collect\(\) first"):
+        model_of(pl.LazyFrame({"a": [0.0, 1.0]}), [0, 1])

@@ -339,7 +339,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _diameter(self, sides: Floats) -> float:
         """Return the longest distance in a box; 1 where all points are one."""
-        order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.metric]
+        order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.windows_.metric]
         return float(np.linalg.norm(sides, order)) or 1.0
 
     def _counts_near(self, points: Floats, width: float) -> npt.NDArray[Any]:

@@ -13,4 +13,6 @@ def native(table: Any) -> Any:
     if isinstance(table, np.ndarray | list | tuple | int | float):
         return table  # what is no table need not be asked: it counts for one point
     data = nw.from_native(table, pass_through=True, allow_series=True)
+    if isinstance(data, nw.LazyFrame):
+        raise TypeError("found a lazy frame; call its .collect() first")
     return data.to_numpy() if isinstance(data, nw.DataFrame | nw.Series) else table

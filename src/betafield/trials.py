@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import sklearn
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -25,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
+READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FRACTIONS = 2.0**32
 MOST = 2.0**62
 
@@ -39,9 +42,8 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
     with those recorded otherwise, as scikit-learn does.
     """
     array = _numbers(X, estimator)
-    validate_data(
-        estimator, X if hasattr(X, "shape") else array, reset=reset, skip_check_array=True
-    )
+    header = _header(X) if hasattr(X, "shape") else array
+    validate_data(estimator, header, reset=reset, skip_check_array=True)
     bad = ~np.isfinite(array)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
@@ -53,13 +55,38 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
     return array
 
 
+class _Header:
+    """Names and shape of a table of any library, for scikit-learn 1.8.
+
+    That release reads names from pandas and by the protocol `__dataframe__`, which polars has
+    dropped; later ones read them from all libraries.
+    """
+
+    def __init__(self, table: nw.DataFrame[Any]) -> None:
+        self.shape = table.shape
+        self.column_names = lambda: table.columns
+
+    def __dataframe__(self) -> _Header:
+        return self
+
+
+def _header(X: Any) -> Any:
+    """Return something from which this scikit-learn reads the names of the features."""
+    if READS_ALL_TABLES or isinstance(X, np.ndarray) or hasattr(X, "__dataframe__"):
+        return X
+    table = nw.from_native(X, pass_through=True)
+    is_other = isinstance(table, nw.DataFrame) and not nw.dependencies.is_pandas_dataframe(X)
+    return _Header(table) if is_other else X
+
+
 def _numbers(X: Any, estimator: Any) -> Floats:
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size:
         return X  # what check_array would say, a hundred times faster: it counts for one point
-    cells = native(X)
-    if getattr(cells, "dtype", np.dtype(float)).kind in "mM":  # NaT would be a date long ago
-        cells = np.where(np.isnat(cells), np.nan, cells.astype(np.float64))
+    cells = X
     try:
+        cells = native(X)
+        if getattr(cells, "dtype", np.dtype(float)).kind in "mM":  # NaT would be a date long ago
+            cells = np.where(np.isnat(cells), np.nan, cells.astype(np.float64))
         array: Floats = check_array(
             cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
         )
@@ -229,8 +256,7 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
 def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
     if len(values) != n_rows:
         raise ValueError(
-            f"{name}: found {len(values)} rows where X has {n_rows}; "
-            "Found input variables with inconsistent numbers of samples"
+            f"{name}: found {len(values)} rows where X has {n_rows}; one a row of X is needed"
         )
 
 

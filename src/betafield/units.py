@@ -60,9 +60,10 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
     if scale is None:
         return Units(np.zeros(d), np.ones(d))
     if isinstance(scale, str):
+        _require_span(bounds)
         if scale not in SCALES:
             raise ValueError(
-                f"scale: found {scale!r}; allowed are 'range', 'std', None, {d} numbers"
+                f"scale: found {scale!r}; allowed are 'range', 'std', None, or one number a feature"
             )
         unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weigh())
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
@@ -98,6 +99,18 @@ def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None
         raise ValueError(
             f"X row {row}, column {column}: found {float(X[row, column])!r}; "
             f"bounds allow {box[column].tolist()}"
+        )
+
+
+def _require_span(bounds: Floats) -> None:
+    """Raise for the first feature whose range is more than a float can hold."""
+    with np.errstate(over="ignore"):
+        spans = bounds[:, 1] - bounds[:, 0]
+    if not np.isfinite(spans).all():
+        column = int(np.argmin(np.isfinite(spans)))
+        raise ValueError(
+            f"X column {column}: found values from {bounds[column, 0]:g} to "
+            f"{bounds[column, 1]:g}; a range must be a finite float64, so rescale the feature"
         )
 
 
