@@ -91,19 +91,17 @@ def _numbers(X: Any, estimator: Any) -> Floats:
             cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
         )
     except (TypeError, ValueError) as error:
-        names = getattr(X, "column_names", getattr(X, "columns", None))
-        _raise_for_text(cells, names, error)
+        _raise_for_text(np.asarray(cells, dtype=object if isinstance(X, list) else None), X, error)
         raise type(error)(f"X: {error}") from error
     return array
 
 
-def _raise_for_text(X: Any, names: Any, error: Exception) -> None:
+def _raise_for_text(cells: npt.NDArray[Any], X: Any, error: Exception) -> None:
     """Raise the error again for the first cell that is no number, if there is one."""
-    cells = np.asarray(X, dtype=object if isinstance(X, list) else None)
     if cells.ndim == 2 and cells.dtype.kind in "OUS":
+        names = getattr(X, "column_names", getattr(X, "columns", range(cells.shape[1])))
         for (row, column), cell in np.ndenumerate(cells):
-            name = column if names is None else repr(names[column])
-            _require_number(f"X row {row}, column {name}", cell, error)
+            _require_number(f"X row {row}, column {names[column]!r}", cell, error)
 
 
 def _require_number(where: str, cell: Any, error: Exception) -> None:
