@@ -8,7 +8,8 @@ are also written to out/speed.json.
   RadiusNeighborsClassifier.predict_proba (on the first of these points) and against
   cKDTree.query_ball_point(return_length=True), which counts but sums nothing. Same radius.
 - fit: against building cKDTree with its defaults.
-- growth: exponent b of time per point ~ t^b, by least squares over three sizes.
+- growth: exponent b of time per point ~ t^b, by least squares over three sizes. In 1-D also with
+  ten times the points: few points in much memory each wait for their own cache misses.
 - memory: the highest resident memory during fit, less what was resident just before (X, y and
   the compiled code among it), against the bytes of X and y; in a process of its own.
 - stream: all trials through partial_fit in batches of 1,000, then one posterior, against one fit,
@@ -143,17 +144,18 @@ def fit(sizes: Sizes) -> Iterator[Row]:
 def growth(sizes: Sizes) -> Iterator[Row]:
     targets = {1: Target(0.1, 0.0), 2: Target(0.35, 0.25), 3: Target(0.35, 0.27)}
     for d in DIMENSIONS:
-        Q = points(sizes.points, d)
         models = [checked_model(t, d) for t in sizes.growth]
-        taken = race(sizes.repeats, *[partial(posterior_mean, m, Q) for m in models])
-        exponent, _ = np.polyfit(np.log(sizes.growth), np.log(taken), 1)
-        yield Row(
-            f"growth of time a point with t, exponent, {d}-D",
-            float(exponent),
-            "",
-            targets[d],
-            {f"t={t:,}": s / len(Q) for t, s in zip(sizes.growth, taken, strict=True)},
-        )
+        for n in (sizes.points, 10 * sizes.points) if d == 1 else (sizes.points,):
+            Q = points(n, d)
+            taken = race(sizes.repeats, *[partial(posterior_mean, m, Q) for m in models])
+            exponent, _ = np.polyfit(np.log(sizes.growth), np.log(taken), 1)
+            yield Row(
+                f"growth of time a point with t, exponent, {d}-D, {n:,} points",
+                float(exponent),
+                "",
+                targets[d],
+                {f"t={t:,}": s / n for t, s in zip(sizes.growth, taken, strict=True)},
+            )
 
 
 def checked_model(t: int, d: int) -> SmoothBetaClassifier:
