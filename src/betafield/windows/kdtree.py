@@ -23,9 +23,12 @@ Query
 -----
 Start at the root. A node whose box lies inside the window is added whole, one that lies
 outside is dropped, one that crosses the border is opened; only leaves on the border have
-their places looked at. Rounding cannot make this differ from asking each place: subtracting,
-squaring and adding are monotone in floating point too, so the nearest and the farthest corner
-of a box bound the computed reach of each place in it.
+their places looked at. Queries go down the tree in groups of neighbours, each node with those
+whose border it crosses, so that it is fetched from memory once a group.
+
+Rounding cannot make this differ from asking each place: subtracting, squaring and adding are
+monotone in floating point too, so the nearest and the farthest corner of a box bound the
+computed reach of each place in it.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ from betafield.windows.zorder import Codes, codes
 LEAF = -1
 # Opening a node costs about as much as looking at this many places, which SIMD does fast.
 LEAF_SIZE = 96
+# Queries that go down the tree together: many share a node, and their list stays in the cache.
+GROUP = 64
 # One level of the tree leaves at most one open sibling on the stack.
 MAX_DEPTH = 160
 
@@ -193,34 +198,85 @@ def _sums(
     metric: int,
     out: Ints,
 ) -> None:
-    child, box, sums = nodes.child, nodes.box, nodes.sums
-    stack = np.empty(MAX_DEPTH, dtype=np.int32)
+    child = nodes.child
     reach = np.empty(LEAF_SIZE)
-    for i in range(queries.shape[0]):
+    # A frame is a node to open and where in `crossing` the queries stand whose border it meets.
+    frames = np.empty((MAX_DEPTH, 3), dtype=np.int64)
+    crossing = np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64)
+    for start in range(0, queries.shape[0], GROUP):
+        begin, end, top = 0, min(GROUP, queries.shape[0] - start), 0
+        for j in range(end):
+            crossing[j] = start + j
         # The root is treated like every other node: as the only child of a node above it.
-        first, last, top = 0, 1, 0
+        first, last = 0, 1
         while True:
+            room = end
             for node in range(first, last):
-                nearest, farthest = _corners(box, node, queries, i, metric)
-                if farthest <= limit:
-                    for k in range(out.shape[1]):
-                        out[i, k] += sums[node, k]
-                elif nearest <= limit:
-                    stack[top] = node
+                mine = room
+                room = _meet(nodes, node, queries, limit, metric, crossing, begin, end, room, out)
+                if child[node] == LEAF:
+                    for j in range(mine, room):
+                        i = crossing[j]
+                        _look(nodes, node, axes, counts, queries, i, limit, metric, reach, out)
+                    room = mine
+                elif room > mine:
+                    frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, room
                     top += 1
-            # Leaves on the border are looked at, the others opened.
-            while top > 0 and child[stack[top - 1]] == LEAF:
-                top -= 1
-                node = stack[top]
-                start, stop = nodes.start[node], nodes.stop[node]
-                _measure(axes, start, stop, queries, i, metric, reach)
-                for k in range(out.shape[1]):
-                    out[i, k] += _inside(counts[k, start:stop], reach, limit)
             if top == 0:
                 break
             top -= 1
-            first = child[stack[top]]
+            # What stands behind this frame's queries belongs to frames done with.
+            first, begin, end = child[frames[top, 0]], frames[top, 1], frames[top, 2]
             last = first + 2
+
+
+@inlined
+def _meet(
+    nodes: Nodes,
+    node: int,
+    queries: Floats,
+    limit: float,
+    metric: int,
+    crossing: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    out: Ints,
+) -> int:
+    """Add the node to those queries from begin to end whose window holds it whole.
+
+    Those whose border it crosses are listed from `room` on; return where their list ends.
+    """
+    for j in range(begin, end):
+        i = crossing[j]
+        nearest, farthest = _corners(nodes.box, node, queries, i, metric)
+        if farthest <= limit:
+            for k in range(out.shape[1]):
+                out[i, k] += nodes.sums[node, k]
+        elif nearest <= limit:
+            crossing[room] = i
+            room += 1
+    return room
+
+
+@inlined
+def _look(
+    nodes: Nodes,
+    node: int,
+    axes: Floats,
+    counts: npt.NDArray[Any],
+    queries: Floats,
+    i: int,
+    limit: float,
+    metric: int,
+    reach: Floats,
+    out: Ints,
+) -> None:
+    """Add those places of a leaf that lie in the window of one query."""
+    start, stop = nodes.start[node], nodes.stop[node]
+    _measure(axes, start, stop, queries, i, metric, reach)
+    for k in range(out.shape[1]):
+        out[i, k] += _inside(counts[k, start:stop], reach, limit)
 
 
 @inlined
