@@ -45,7 +45,7 @@ types: $(VENV)/.installed-dev  ## mypy, strict
 
 check: lint types test  ## all that must pass before a commit
 
-bench: $(VENV)/.installed-dev  ## speed and memory against peers, as ratios (about ten minutes)
+bench: $(VENV)/.installed-dev  ## speed and memory against peers, as ratios (about three minutes)
 	$(BIN)/python benchmarks/speed.py
 
 clean:  ## remove the environment and all caches
