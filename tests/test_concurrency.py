@@ -100,7 +100,7 @@ def test_answers_while_learning_are_of_the_model_before_or_after(bandwidth):
     X, y = trials(4000)
     query = np.array([[0.5, 0.5]])
     batches = [(X[i : i + 40], y[i : i + 40]) for i in range(0, len(y), 40)]
-    make = lambda: SmoothBetaClassifier(bandwidth, bounds=[(0, 1)] * 2)  # noqa: E731
+    make = lambda: SmoothBetaClassifier(bandwidth, bounds=[(0, 1)] * 2)
     serial, model = make(), make().partial_fit(*batches[0])
     allowed = {bits(serial.partial_fit(*batch), query) for batch in batches}
     steps = [functools.partial(model.partial_fit, *batch) for batch in batches[1:]]

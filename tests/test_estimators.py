@@ -160,7 +160,7 @@ def test_a_prior_may_be_a_function_of_place():
 
 def test_a_prior_function_sees_points_in_the_users_units():
     seen = []
-    prior = lambda P: seen.append(P.copy()) or (1.0, 1.0)  # noqa: E731
+    prior = lambda P: seen.append(P.copy()) or (1.0, 1.0)
     model = SmoothBetaClassifier(bandwidth=0.1, bounds=[(0, 1000)], prior=prior)
     model.fit([[100.0], [900.0]], [0, 1]).posterior([[250.0]])
     assert seen[-1].tolist() == [[250.0]]
@@ -168,7 +168,7 @@ def test_a_prior_function_sees_points_in_the_users_units():
 
 def test_leave_one_out_shows_a_prior_function_the_users_units():
     seen = []
-    prior = lambda P: seen.append(P.copy()) or (1.0, 1.0)  # noqa: E731
+    prior = lambda P: seen.append(P.copy()) or (1.0, 1.0)
     X = np.array([[100.0, 7.0], [500.0, 7.0], [900.0, 7.0]])
     SmoothBetaClassifier(bandwidth="loo", prior=prior).fit(X, [0, 1, 0])
     assert all(np.array_equal(np.sort(points, axis=0), X) for points in seen)
@@ -264,7 +264,7 @@ def test_one_class_is_learned_when_both_are_named():
 def test_weight_two_is_the_row_twice(options, scale, n_classes):
     X, y = grid_trials(90, 2, n_classes)
     weight = np.random.default_rng(3).integers(1, 4, size=90)
-    make = lambda: SmoothBetaClassifier(**{"bandwidth": 0.25, "scale": scale, **options})  # noqa: E731
+    make = lambda: SmoothBetaClassifier(**{"bandwidth": 0.25, "scale": scale, **options})
     weighted = make().fit(X, y, sample_weight=weight)
     repeated = make().fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert_same_knowledge(weighted, repeated, X)
@@ -275,7 +275,7 @@ def test_weight_two_is_the_row_twice(options, scale, n_classes):
 def test_weight_zero_is_the_row_left_out(bandwidth, scale):
     X, y = grid_trials(90, 2)
     far = np.array([[50.0, -7.0], [-3.0, 1e6]])
-    make = lambda: SmoothBetaClassifier(bandwidth, scale=scale)  # noqa: E731
+    make = lambda: SmoothBetaClassifier(bandwidth, scale=scale)
     weighted = make().fit(
         np.vstack([far[:1], X, far[1:]]), [1, *y, 0], sample_weight=[0.0, *np.ones(90), 0.0]
     )
@@ -333,7 +333,7 @@ def test_counts_are_their_trials_one_by_one(bandwidth, scale):
         for x, n, s in zip(X, trials, successes, strict=True)
         for outcome in [1] * s + [0] * (n - s)
     ]
-    make = lambda: SmoothBetaClassifier(bandwidth, scale=scale)  # noqa: E731
+    make = lambda: SmoothBetaClassifier(bandwidth, scale=scale)
     one_by_one = make().fit(np.array([x for x, _ in rows]), [outcome for _, outcome in rows])
     assert_same_knowledge(make().fit_counts(X, successes, trials), one_by_one, X)
 
@@ -525,7 +525,7 @@ def test_theory_narrows_the_window_as_trials_come_in():
 @pytest.mark.parametrize("d", [1, 2])
 def test_by_theory_the_error_falls_at_the_proven_rate(d):
     rng = np.random.default_rng(8)
-    truth = lambda P: 0.5 + 0.3 * np.sin(4 * P.sum(axis=1))  # noqa: E731
+    truth = lambda P: 0.5 + 0.3 * np.sin(4 * P.sum(axis=1))
     queries = rng.uniform(size=(1000, d))
     sizes, errors = 2 ** np.arange(9, 19, 3), []
     for t in sizes:
@@ -547,7 +547,7 @@ def learned_width(truth, seed, d=1, **options):
 @pytest.mark.parametrize("bandwidth", ["loo", "auto"])
 @pytest.mark.parametrize("d", [1, 2])
 def test_leave_one_out_finds_wide_windows_for_a_flat_field(bandwidth, d):
-    flat = lambda X: np.full(len(X), 0.3)  # noqa: E731
+    flat = lambda X: np.full(len(X), 0.3)
     # Where all widths do well chance decides between them, so not every data set's is wide.
     chosen = [learned_width(flat, seed, d, bandwidth=bandwidth) for seed in range(9)]
     assert np.median(chosen) > 0.3
@@ -555,7 +555,7 @@ def test_leave_one_out_finds_wide_windows_for_a_flat_field(bandwidth, d):
 
 @pytest.mark.parametrize("bandwidth", ["loo", "auto"])
 def test_leave_one_out_finds_narrow_windows_for_a_steep_field(bandwidth):
-    steep = lambda X: 0.5 + 0.45 * np.sign(np.sin(60 * X[:, 0]))  # noqa: E731
+    steep = lambda X: 0.5 + 0.45 * np.sign(np.sin(60 * X[:, 0]))
     # Half a wave is 0.05 long and holds 200 trials.
     chosen = [learned_width(steep, seed, bandwidth=bandwidth) for seed in range(3)]
     assert 0.001 < min(chosen) <= max(chosen) < 0.02
@@ -576,7 +576,7 @@ def test_leave_one_out_chooses_anew_when_trials_have_doubled():
     rng = np.random.default_rng(11)
     X = rng.uniform(size=(3000, 1))
     y = rng.uniform(size=3000) < X[:, 0]
-    make = lambda: SmoothBetaClassifier("loo", bounds=[(0, 1)])  # noqa: E731
+    make = lambda: SmoothBetaClassifier("loo", bounds=[(0, 1)])
     streamed = make().partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
     assert_same_knowledge(streamed, make().fit(X, y), X)
 

@@ -29,7 +29,7 @@ class Brute:
     metric: int
 
     @classmethod
-    def build(cls, places: Places, metric: int, presorted: bool = False) -> Brute:  # noqa: ARG003
+    def build(cls, places: Places, metric: int, presorted: bool = False) -> Brute:
         """Keep the places as they are."""
         return cls(Places(places.axes, places.counts.astype(np.int64)), metric)
 

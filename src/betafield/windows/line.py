@@ -43,7 +43,7 @@ class Line:
     before: Ints
 
     @classmethod
-    def build(cls, places: Places, metric: int, presorted: bool = False) -> Line:  # noqa: ARG003
+    def build(cls, places: Places, metric: int, presorted: bool = False) -> Line:
         """Sort the places and add up their counts."""
         order = np.argsort(places.axes[0], kind="stable" if presorted else None)
         places = places.sorted_by(order)
