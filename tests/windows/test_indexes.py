@@ -123,7 +123,7 @@ def test_a_far_outlier_changes_nothing(d):
 def test_kdtree_keeps_its_invariants(seed, d, step):
     tree = KDTree.build(generated(seed, 4 * LEAF_SIZE, d, step), EUCLIDEAN)
     child, start, stop, box, sums = tree.nodes
-    axes, counts = tree.places
+    axes, counts, _ = tree.places
     assert (start[0], stop[0]) == (0, tree.places.size)
     for node in range(len(child)):
         inside = axes[:, start[node] : stop[node]]

@@ -5,10 +5,10 @@ have? `Brute` asks all trials and is the oracle of the others, `Line` serves one
 `KDTree` more, and `Forest` joins several of them so that trials can be added and models merged.
 """
 
-from betafield.windows.base import Index, Places
+from betafield.windows.base import Index, Places, Shifts
 from betafield.windows.brute import Brute
 from betafield.windows.forest import Forest
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 
-__all__ = ["Brute", "Forest", "Index", "KDTree", "Line", "Places"]
+__all__ = ["Brute", "Forest", "Index", "KDTree", "Line", "Places", "Shifts"]

@@ -4,6 +4,10 @@ A *place* is a distinct point with the sums of its trials' statistics. Statistic
 columns and indexes only ever add them, so whatever the order of the additions the answers
 are the same bits.
 
+Distorted trials are counted on a lattice of shifts (`betafield.lattice`). A place holds the
+shift of its trials, ten numbers in one; an index adds up what they share out. Its answers are
+then the counts, followed by the points of the lattice from `first` on that its trials reach.
+
 A trial at x lies in the window of q when its *reach* is at most the window's *limit*:
 
     euclidean   Σ (x_k − q_k)²      radius²
@@ -22,11 +26,64 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from betafield import lattice
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 EUCLIDEAN, CHEBYSHEV, MANHATTAN = 0, 1, 2
 METRICS = {"euclidean": EUCLIDEAN, "chebyshev": CHEBYSHEV, "manhattan": MANHATTAN}
+
+
+class Shifts(NamedTuple):
+    """Distorted trials, one shift a place; 0 held where a place has none.
+
+    Parameters
+    ----------
+    values : array of shape (t,)
+        Shifts s = log l₁ − log l₀.
+    held : integer array of shape (t,)
+        Trials at the place with that shift.
+    size : array of shape (t,) or None
+        What each of them counts for; None: 1.
+    """
+
+    values: Floats
+    held: npt.NDArray[Any]
+    size: Floats | None = None
+
+    @classmethod
+    def none(cls, t: int) -> Shifts:
+        """Return those of t places without distorted trials."""
+        return cls(np.zeros(t), np.zeros(t, dtype=np.int8))
+
+    def taken(self, index: Any) -> Shifts:
+        """Return those of some places."""
+        size = None if self.size is None else self.size[index]
+        return Shifts(self.values[index], self.held[index], size)
+
+    def sizes(self) -> Floats:
+        """Return what each trial counts for."""
+        return np.ones(len(self.values)) if self.size is None else self.size
+
+    def total(self) -> int:
+        """Return what all count for, in units of the lattice."""
+        if self.size is None:
+            return int(self.held.sum(dtype=np.int64)) * int(lattice.UNIT)
+        units = np.rint(self.size * lattice.UNIT).astype(np.int64)
+        return int(np.sum(units * self.held, dtype=np.int64))
+
+    def span(self) -> tuple[int, int]:
+        """Return the first point of the lattice that these trials reach, and the number of them."""
+        values = self.values[self.held > 0]
+        if not values.size:
+            return 0, 0
+        first, last = lattice.position(np.array([values.min(), values.max()])).tolist()
+        return first, last - first + lattice.POINTS
+
+    def alike(self) -> list[Floats]:
+        """Return what trials of one place have in common."""
+        return [self.values] if self.size is None else [self.values, self.size]
 
 
 class Places(NamedTuple):
@@ -39,25 +96,42 @@ class Places(NamedTuple):
     counts : integer array of shape (c, t)
         Additive statistics. Any integer or boolean dtype goes in; an index holds the narrowest
         that will do, for a query is as fast as memory, and adds them up in int64.
+    shifts : Shifts or None
+        Distorted trials, if there are any. A point with trials of several shifts is as many
+        places.
     """
 
     axes: Floats
     counts: npt.NDArray[Any]
+    shifts: Shifts | None = None
 
     @property
     def size(self) -> int:
         """Number of places."""
         return int(self.axes.shape[1])
 
+    @property
+    def width(self) -> int:
+        """Number of counts, the lattice aside."""
+        return len(self.counts)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first point of the lattice in use, and the number of them."""
+        return (0, 0) if self.shifts is None else self.shifts.span()
+
     def widened(self, width: int) -> Places:
         """Return a copy with more statistics, 0 for all trials here."""
         return Places(
-            self.axes.copy(), np.pad(self.counts, [(0, width - len(self.counts)), (0, 0)])
+            self.axes.copy(),
+            np.pad(self.counts, [(0, width - len(self.counts)), (0, 0)]),
+            self.shifts,
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Places:
         """Return the places that the mask names."""
-        return Places(self.axes[:, mask], self.counts[:, mask])
+        shifts = None if self.shifts is None else self.shifts.taken(mask)
+        return Places(self.axes[:, mask], self.counts[:, mask], shifts)
 
     def sorted_by(self, order: npt.NDArray[Any]) -> Places:
         """Return the places in this order, equal neighbours joined, counts narrowed.
@@ -68,19 +142,30 @@ class Places(NamedTuple):
         for axis in self.axes:
             axis[:] = axis[order]
         counts = np.stack([column[order] for column in self.counts])
-        axes, counts = Places(self.axes, counts).joined()
-        return Places(axes, np.ascontiguousarray(_narrowed(counts)))
+        shifts = None if self.shifts is None else self.shifts.taken(order)
+        axes, counts, shifts = Places(self.axes, counts, shifts).joined()
+        if shifts is not None:
+            shifts = shifts._replace(held=_narrowed(shifts.held))
+        return Places(axes, np.ascontiguousarray(_narrowed(counts)), shifts)
 
     def joined(self) -> Places:
         """Return the places with equal neighbours made one: their counts are added."""
         fresh = np.ones(self.size, dtype=np.bool_)
         np.any(self.axes[:, 1:] != self.axes[:, :-1], axis=0, out=fresh[1:])
+        if self.shifts is not None:
+            for key in self.shifts.alike():
+                fresh[1:] |= key[1:] != key[:-1]
         if fresh.all():
             return self
         first = np.flatnonzero(fresh)
+        shifts = self.shifts
+        if shifts is not None:
+            held = np.add.reduceat(shifts.held, first, dtype=np.int64)
+            shifts = shifts.taken(first)._replace(held=held)
         return Places(
             np.ascontiguousarray(self.axes[:, first]),
             np.add.reduceat(self.counts, first, axis=1, dtype=np.int64),
+            shifts,
         )
 
 
@@ -99,10 +184,23 @@ def padded(counts: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
 
 def concatenate(parts: list[Places]) -> Places:
     """Return all places of the parts in new arrays, statistics that a part lacks as 0."""
-    width = max(len(part.counts) for part in parts)
+    width = max(part.width for part in parts)
     return Places(
         np.concatenate([part.axes for part in parts], axis=1),
         np.concatenate([padded(part.counts, width) for part in parts], axis=1),
+        _concatenated_shifts(parts),
+    )
+
+
+def _concatenated_shifts(parts: list[Places]) -> Shifts | None:
+    if all(part.shifts is None for part in parts):
+        return None
+    shifts = [part.shifts or Shifts.none(part.size) for part in parts]
+    unsized = all(part.size is None for part in shifts)
+    return Shifts(
+        np.concatenate([part.values for part in shifts]),
+        np.concatenate([part.held for part in shifts]),
+        None if unsized else np.concatenate([part.sizes() for part in shifts]),
     )
 
 
@@ -127,6 +225,10 @@ class Index(Protocol):
     def totals(self) -> Ints:
         """The sums over all places."""
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first point of the lattice among the sums, and the number of them."""
+
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> Index:
         """Index the places, whose arrays now belong to the index.
@@ -136,4 +238,7 @@ class Index(Protocol):
         """
 
     def sums(self, queries: Floats, radius: float) -> Ints:
-        """Return (m, c): the sums of the counts within `radius` of each of the (m, d) queries."""
+        """Return the sums within `radius` of each of the (m, d) queries.
+
+        An array (m, c + n): the counts, and the n points of the lattice in use.
+        """

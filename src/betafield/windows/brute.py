@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from betafield import lattice
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, Floats, Ints, Places, limit
 
 # Distances held in memory at once.
@@ -31,21 +32,42 @@ class Brute:
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> Brute:
         """Keep the places as they are."""
-        return cls(Places(places.axes, places.counts.astype(np.int64)), metric)
+        return cls(places._replace(counts=places.counts.astype(np.int64)), metric)
 
     @property
     def totals(self) -> Ints:
         """The sums over all places."""
-        return np.asarray(self.places.counts.sum(axis=1))
+        return np.asarray(self._statistics().sum(axis=1))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first point of the lattice among the sums, and the number of them."""
+        return self.places.span
 
     def sums(self, queries: Floats, radius: float) -> Ints:
-        """Return (m, c): the sums of the counts within `radius` of each query."""
+        """Return (m, c + n): the sums within `radius` of each query."""
         rows = max(1, BLOCK // max(1, self.places.size))
+        statistics = self._statistics()
         blocks = [
-            self._inside(queries[start : start + rows], radius) @ self.places.counts.T
+            self._inside(queries[start : start + rows], radius) @ statistics.T
             for start in range(0, len(queries), rows)
         ]
-        return np.concatenate([np.empty((0, len(self.places.counts)), np.int64), *blocks])
+        return np.concatenate([np.empty((0, len(statistics)), np.int64), *blocks])
+
+    def _statistics(self) -> Ints:
+        """Return the counts of each place and its shares in the lattice, a row each."""
+        counts, shifts = self.places.counts, self.places.shifts
+        if shifts is None:
+            return counts
+        first, n = shifts.span()
+        shares = np.zeros((n, self.places.size), dtype=np.int64)
+        there = np.flatnonzero(shifts.held)
+        distorted = shifts.taken(there)
+        at = lattice.position(distorted.values) - first
+        weights = lattice.weights(distorted.values, distorted.sizes()) * distorted.held[:, None]
+        for j in range(lattice.POINTS):
+            shares[at + j, there] = weights[:, j]
+        return np.concatenate([counts, shares])
 
     def _inside(self, queries: Floats, radius: float) -> Ints:
         reach = np.zeros((len(queries), self.places.size))

@@ -29,6 +29,8 @@ from betafield.windows.zorder import visiting_order
 SMALL = 1024
 # Batches up to this size wait, so many of them at the most.
 WAITING_SIZE, WAITING = 1 << 14, 1 << 10
+# Statistics for which prefix sums pay.
+FEW = 8
 # Queries for which a thread of their own pays.
 CHUNK = 2048
 
@@ -58,6 +60,7 @@ class Forest:
         self.d = d
         self.metric = metric
         self.totals: Ints = np.zeros(0, dtype=np.int64)
+        self.distorted = 0
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
         # the state before, whose waiting batches nobody changes.
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
@@ -65,14 +68,21 @@ class Forest:
     def insert(self, batch: Places) -> Forest:
         """Return the forest with these places too. Their arrays now belong to it."""
         built, waiting = self._state
-        totals = batch.counts.sum(axis=1, dtype=np.int64)
+        grown = self._grown(
+            batch.counts.sum(axis=1, dtype=np.int64),
+            0 if batch.shifts is None else batch.shifts.total(),
+        )
         if batch.size <= WAITING_SIZE and len(waiting) < WAITING:
-            return self._with(totals, built, (*waiting, batch))
-        return self._with(totals, self._settled([*self.indexes, batch]), ())
+            grown._state = built, (*waiting, batch)
+        else:
+            grown._state = self._settled([*self.indexes, batch]), ()
+        return grown
 
     def merge(self, other: Forest) -> Forest:
         """Return the forest of both forests' trials."""
-        return self._with(other.totals, self._settled([*self.indexes, *other.indexes]), ())
+        grown = self._grown(other.totals, other.distorted)
+        grown._state = self._settled([*self.indexes, *other.indexes]), ()
+        return grown
 
     @property
     def indexes(self) -> tuple[Index, ...]:
@@ -96,33 +106,55 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """Number of statistics."""
+        """Number of counts, the lattice of shifts aside."""
         return self.totals.size
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first point of the lattice that distorted trials reach, and the number of them."""
+        used = [(first, first + n) for first, n in (index.span for index in self.indexes) if n]
+        if not used:
+            return 0, 0
+        first = min(start for start, _ in used)
+        return first, max(stop for _, stop in used) - first
+
     def sums(self, queries: Floats, radius: float, n_jobs: int | None = None) -> Ints:
-        """Return (m, width): the sums within `radius` of each of the (m, d) queries.
+        """Return (m, width + n): the sums within `radius` of each of the (m, d) queries.
+
+        The counts, and the n points of the lattice that `span` names, in units of 1/UNIT.
 
         Queries are visited in a spatial order, so that each finds in the processor's cache
         what the one before it used; the answers come in the caller's order.
         """
         order = visiting_order(queries.T)
         ordered = queries[order]
-        out = np.empty((len(queries), self.width), dtype=np.int64)
-        indexes = self.indexes
+        indexes, span = self.indexes, self.span
+        out = np.empty((len(queries), self.width + span[1]), dtype=np.int64)
 
         def answer(chunk: slice) -> None:
             parts = (index.sums(ordered[chunk], radius) for index in indexes)
-            _put(functools.reduce(np.add, parts), order[chunk], out)
+            aligned = map(functools.partial(self._aligned, span), parts, indexes)
+            _put(functools.reduce(np.add, aligned), order[chunk], out)
 
         _run(answer, len(queries), _threads(n_jobs))
         return out
 
-    def _with(self, totals: Ints, built: tuple[Index, ...], waiting: tuple[Places, ...]) -> Forest:
-        """Return a forest with these parts, whose totals are ours and those given."""
+    def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
+        """Return the sums of an index, with the points of the lattice that all together reach."""
+        if index.span == span:
+            return part
+        out = np.zeros((len(part), self.width + span[1]), dtype=np.int64)
+        out[:, : self.width] = part[:, : self.width]
+        start = self.width + index.span[0] - span[0]
+        out[:, start : start + index.span[1]] = part[:, self.width :]
+        return out
+
+    def _grown(self, totals: Ints, distorted: int) -> Forest:
+        """Return a forest still without trials, whose totals are ours and those given."""
         forest = Forest(self.d, self.metric)
         width = max(self.width, totals.size)
         forest.totals = padded(self.totals, width) + padded(totals, width)
-        forest._state = built, waiting
+        forest.distorted = self.distorted + distorted
         return forest
 
     def _settled(self, parts: list[Index | Places]) -> tuple[Index, ...]:
@@ -147,7 +179,8 @@ class Forest:
         return self._build(part) if isinstance(part, Places) else part
 
     def _build(self, places: Places, presorted: bool = False) -> Index:
-        kind = Line if self.d == 1 else KDTree
+        flat = self.d == 1 and places.shifts is None and places.width <= FEW
+        kind = Line if flat else KDTree
         return kind.build(places, metric_code(self.metric, self.d), presorted)
 
 

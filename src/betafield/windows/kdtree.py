@@ -9,7 +9,7 @@ consecutive places. `Nodes` holds the tree as arrays; node 0 is the root.
                       LEAF for a leaf
     start[i], stop[i] its places
     box[i, 0], [i, 1] lowest and highest coordinates of its places, tight
-    sums[i]           sums of its places' counts
+    sums[i]           sums of its places' counts, and of their shares in the lattice of shifts
 
 Invariants
 ----------
@@ -41,6 +41,7 @@ import numpy.typing as npt
 
 from betafield._jit import inlined, kernel
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, Floats, Ints, Places, limit
+from betafield.windows.marks import Marks, add_shares, marked, share_out
 from betafield.windows.zorder import Codes, codes
 
 LEAF = -1
@@ -80,17 +81,19 @@ class KDTree:
     places: Places
     nodes: Nodes
     metric: int
+    span: tuple[int, int]
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> KDTree:
         """Sort the places along the z-order curve and sum them up."""
         code = codes(places.axes)
-        order = np.argsort(code, kind="stable" if presorted else None)
+        order = _order(code, places, presorted)
         code = code[order]
         places = places.sorted_by(order)
         if places.size < code.size:
             code = codes(places.axes)
-        return cls(places, _summed(*_split(code), places.axes, places.counts), metric)
+        span = places.span
+        return cls(places, _summed(*_split(code), places, span), metric, span)
 
     @property
     def totals(self) -> Ints:
@@ -99,11 +102,20 @@ class KDTree:
         return totals
 
     def sums(self, queries: Floats, radius: float) -> Ints:
-        """Return (m, c): the sums of the counts within `radius` of each query."""
-        out = np.zeros((len(queries), len(self.places.counts)), dtype=np.int64)
+        """Return (m, c + n): the sums within `radius` of each query."""
+        out = np.zeros((len(queries), self.nodes.sums.shape[1]), dtype=np.int64)
+        axes, counts, shifts = self.places
+        marks = marked(shifts, self.span[0], LEAF_SIZE)
         reach = limit(radius, self.metric)
-        _sums(self.nodes, self.places.axes, self.places.counts, queries, reach, self.metric, out)
+        _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, out)
         return out
+
+
+def _order(code: Codes, places: Places, presorted: bool) -> npt.NDArray[np.intp]:
+    """Return the order by code; trials of one shift at one point come together."""
+    if places.shifts is not None:
+        return np.lexsort((*places.shifts.alike(), code))
+    return np.argsort(code, kind="stable" if presorted else None)
 
 
 def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
@@ -156,36 +168,50 @@ def _middle(code: Codes, start: int, stop: int) -> int:
 
 
 def _summed(
-    child: npt.NDArray[np.int32], start: Ints, stop: Ints, axes: Floats, counts: npt.NDArray[Any]
+    child: npt.NDArray[np.int32], start: Ints, stop: Ints, places: Places, span: tuple[int, int]
 ) -> Nodes:
     """Return the nodes with their boxes and sums."""
-    box = np.empty((child.size, 2, len(axes)))
+    box = np.empty((child.size, 2, len(places.axes)))
     box[:, 0], box[:, 1] = np.inf, -np.inf
-    nodes = Nodes(child, start, stop, box, np.zeros((child.size, len(counts)), dtype=np.int64))
-    _fill(nodes, axes, counts)
+    sums = np.zeros((child.size, places.width + span[1]), dtype=np.int64)
+    nodes = Nodes(child, start, stop, box, sums)
+    _fill(nodes, places.axes, places.counts, marked(places.shifts, span[0], LEAF_SIZE))
     return nodes
 
 
 @kernel
-def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any]) -> None:
+def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any], marks: Marks | None) -> None:
     """Take boxes and sums of leaves from their places, of other nodes from their children."""
     child, box, sums = nodes.child, nodes.box, nodes.sums
     for node in range(child.size - 1, -1, -1):
         first = child[node]
         if first == LEAF:
-            for k in range(axes.shape[0]):
-                for i in range(nodes.start[node], nodes.stop[node]):
-                    box[node, 0, k] = min(box[node, 0, k], axes[k, i])
-                    box[node, 1, k] = max(box[node, 1, k], axes[k, i])
-            for k in range(counts.shape[0]):
-                for i in range(nodes.start[node], nodes.stop[node]):
-                    sums[node, k] += counts[k, i]
+            _fill_leaf(nodes, node, axes, counts)
+            if marks is not None:
+                start, stop = nodes.start[node], nodes.stop[node]
+                share_out(marks, start, stop)
+                for j in range(stop - start):
+                    if marks.held[start + j]:
+                        add_shares(marks, j, sums[node, counts.shape[0] :])
         else:
             for k in range(axes.shape[0]):
                 box[node, 0, k] = min(box[first, 0, k], box[first + 1, 0, k])
                 box[node, 1, k] = max(box[first, 1, k], box[first + 1, 1, k])
-            for k in range(counts.shape[0]):
+            for k in range(sums.shape[1]):
                 sums[node, k] = sums[first, k] + sums[first + 1, k]
+
+
+@inlined
+def _fill_leaf(nodes: Nodes, node: int, axes: Floats, counts: npt.NDArray[Any]) -> None:
+    """Take the box of a leaf and the sums of its counts from its places."""
+    box, sums = nodes.box, nodes.sums
+    for k in range(axes.shape[0]):
+        for i in range(nodes.start[node], nodes.stop[node]):
+            box[node, 0, k] = min(box[node, 0, k], axes[k, i])
+            box[node, 1, k] = max(box[node, 1, k], axes[k, i])
+    for k in range(counts.shape[0]):
+        for i in range(nodes.start[node], nodes.stop[node]):
+            sums[node, k] += counts[k, i]
 
 
 @kernel
@@ -193,6 +219,7 @@ def _sums(
     nodes: Nodes,
     axes: Floats,
     counts: npt.NDArray[Any],
+    marks: Marks | None,
     queries: Floats,
     limit: float,
     metric: int,
@@ -215,9 +242,10 @@ def _sums(
                 mine = room
                 room = _meet(nodes, node, queries, limit, metric, crossing, begin, end, room, out)
                 if child[node] == LEAF:
-                    for j in range(mine, room):
-                        i = crossing[j]
-                        _look(nodes, node, axes, counts, queries, i, limit, metric, reach, out)
+                    near = crossing[mine:room]
+                    _look(
+                        nodes, node, axes, counts, marks, queries, near, limit, metric, reach, out
+                    )
                     room = mine
                 elif room > mine:
                     frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, room
@@ -265,18 +293,26 @@ def _look(
     node: int,
     axes: Floats,
     counts: npt.NDArray[Any],
+    marks: Marks | None,
     queries: Floats,
-    i: int,
+    near: Ints,
     limit: float,
     metric: int,
     reach: Floats,
     out: Ints,
 ) -> None:
-    """Add those places of a leaf that lie in the window of one query."""
+    """Add those places of a leaf that lie in the windows of the queries near it."""
     start, stop = nodes.start[node], nodes.stop[node]
-    _measure(axes, start, stop, queries, i, metric, reach)
-    for k in range(out.shape[1]):
-        out[i, k] += _inside(counts[k, start:stop], reach, limit)
+    if marks is not None and near.size:
+        share_out(marks, start, stop)
+    for i in near:
+        _measure(axes, start, stop, queries, i, metric, reach)
+        for k in range(counts.shape[0]):
+            out[i, k] += _inside(counts[k, start:stop], reach, limit)
+        if marks is not None:
+            for j in range(stop - start):
+                if reach[j] <= limit and marks.held[start + j]:
+                    add_shares(marks, j, out[i, counts.shape[0] :])
 
 
 @inlined

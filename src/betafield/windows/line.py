@@ -1,7 +1,8 @@
 """One dimension: sorted places and prefix sums.
 
 A window [q − r, q + r] is a run of consecutive places, so its sums are the difference of two
-prefix sums, whatever it holds: all there is to do is to find its two ends.
+prefix sums, whatever it holds: all there is to do is to find its two ends. Prefix sums take
+eight bytes a statistic and place, so this is for few statistics, and not for distorted trials.
 
 With many places that is a matter of memory, not of arithmetic. `levels[0]` holds the places,
 each further level every eighth of the one before, until a level fits in the processor's cache.
@@ -53,6 +54,11 @@ class Line:
         while levels[-1].size > CACHED:
             levels.append(levels[-1][::BLOCK].copy())
         return cls(places, tuple(levels), before)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The part of the lattice among the sums: none."""
+        return 0, 0
 
     @property
     def totals(self) -> Ints:
