@@ -47,6 +47,7 @@ check: lint types test  ## all that must pass before a commit
 
 bench: $(VENV)/.installed-dev  ## speed and memory against peers, as ratios (about three minutes)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/distorted.py
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) $(PREVIOUS) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,10 +1,15 @@
 """One row a measurement, one table for all: the number, what it should be, whether it is."""
 
+import argparse
+import json
 import os
 import platform
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -62,6 +67,30 @@ class Row:
         return asdict(self) | {"verdict": self.verdict}
 
 
+# Timing ------------------------------------------------------------------------------------
+
+
+def race(repeats: int, *contestants: Callable[[], object]) -> list[float]:
+    """Best seconds of each contestant; they take turns, so that noise meets all of them."""
+    rounds = [[seconds(contestant) for contestant in contestants] for _ in range(repeats)]
+    return [min(taken) for taken in zip(*rounds, strict=True)]
+
+
+def seconds(action: Callable[..., object], *arguments: object) -> float:
+    started = perf_counter()
+    action(*arguments)
+    return perf_counter() - started
+
+
+def refuse_unless(right: bool, what: str) -> None:
+    """Stop everything: numbers of a wrong engine, or of an unfair race, are worth nothing."""
+    if not right:
+        sys.exit(f"no benchmark: {what}")
+
+
+# The table ---------------------------------------------------------------------------------
+
+
 TITLES = ("measure", "result", "at least", "aim", "verdict", "absolute (best of several)")
 WIDTHS = (54, 10, 10, 10, 13, 0)
 
@@ -73,11 +102,41 @@ def environment() -> dict[str, str]:
     return versions | {"Python": platform.python_version(), "cores": str(cores)}
 
 
-def print_header(quick: bool) -> None:
-    print(
-        "betafield against its peers in the same run: "
-        "uniform points, Δ by theory, float64, n_jobs=2"
+def run(
+    title: str,
+    description: str | None,
+    measurements: Mapping[str, Callable[[Any], Iterator[Row]]],
+    full: Any,
+    quick: Any,
+    results: Path,
+) -> None:
+    """Measure what the command line asks for; print a row a measurement and keep them as JSON."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--quick", action="store_true", help="small sizes, for a smoke test")
+    parser.add_argument("--only", choices=measurements, metavar="NAME", help="one measurement")
+    chosen = parser.parse_args()
+    sizes = quick if chosen.quick else full
+    rows = []
+    print_header(title, chosen.quick)
+    for name in [chosen.only] if chosen.only else measurements:
+        for row in measurements[name](sizes):
+            print_cells(row.cells())
+            rows.append(row)
+    missed = sum(row.verdict == "MISSED" for row in rows)
+    print(f"\n{len(rows) - missed} of {len(rows)} met, {missed} missed; also in {results}\n")
+    record = {
+        "environment": environment(),
+        "sizes": asdict(sizes),
+        "rows": [row.as_json() for row in rows],
+    }
+    results.parent.mkdir(exist_ok=True)
+    results.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_header(title: str, quick: bool) -> None:
+    print(title)
     print(", ".join(f"{name} {value}" for name, value in environment().items()))
     if quick:
         print("A quick run: too small for its results to say anything about the targets.")
@@ -97,6 +156,8 @@ def _short(value: float) -> str:
 
 
 def _absolute(number: float, unit: str) -> str:
+    if not unit:
+        return f"{number:.4g}"
     steps = [(1e9, "GB"), (1e6, "MB")] if unit == "B" else [(1, "s"), (1e-3, "ms"), (1e-6, "µs")]
     size, name = next((step for step in steps if number >= step[0]), steps[-1])
     return f"{number / size:.3g} {name}"

@@ -19,22 +19,20 @@ are also written to out/speed.json.
 - first: from the first import to the first posterior, with numba's cache empty, then full.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
 import numpy as np
 from field import Floats, Ints, points, theory_model, theory_width, trials, window_counts
-from report import Row, Target, environment, print_cells, print_header
+from report import Row, Target, race, refuse_unless, run, seconds
 from scipy.spatial import cKDTree
 from sklearn.neighbors import RadiusNeighborsClassifier
 
@@ -256,18 +254,6 @@ def first(sizes: Sizes) -> Iterator[Row]:
         )
 
 
-def race(repeats: int, *contestants: Callable[[], object]) -> list[float]:
-    """Best seconds of each contestant; they take turns, so that noise meets all of them."""
-    rounds = [[seconds(contestant) for contestant in contestants] for _ in range(repeats)]
-    return [min(taken) for taken in zip(*rounds, strict=True)]
-
-
-def seconds(action: Callable[..., object], *arguments: object) -> float:
-    started = perf_counter()
-    action(*arguments)
-    return perf_counter() - started
-
-
 def fresh(measurement: str, *arguments: object, **environ: str) -> dict[str, float]:
     """Result of a measurement of fresh.py, taken in a process of its own."""
     script = Path(__file__).with_name("fresh.py")
@@ -279,12 +265,6 @@ def fresh(measurement: str, *arguments: object, **environ: str) -> dict[str, flo
         check=True,
     )
     return json.loads(done.stdout)
-
-
-def refuse_unless(right: bool, what: str) -> None:
-    """Stop everything: numbers of a wrong engine, or of an unfair race, are worth nothing."""
-    if not right:
-        sys.exit(f"no benchmark: {what}")
 
 
 def check_width(model: SmoothBetaClassifier, t: int, d: int) -> None:
@@ -339,34 +319,9 @@ MEASUREMENTS: dict[str, Callable[[Sizes], Iterator[Row]]] = {
 }
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes, for a smoke test")
-    parser.add_argument("--only", choices=MEASUREMENTS, metavar="NAME", help="one measurement")
-    return parser.parse_args()
-
-
-def main() -> None:
-    chosen = arguments()
-    sizes = QUICK if chosen.quick else FULL
-    rows = []
-    print_header(chosen.quick)
-    for name in [chosen.only] if chosen.only else MEASUREMENTS:
-        for row in MEASUREMENTS[name](sizes):
-            print_cells(row.cells())
-            rows.append(row)
-    missed = sum(row.verdict == "MISSED" for row in rows)
-    print(f"\n{len(rows) - missed} of {len(rows)} met, {missed} missed; also in {RESULTS}")
-    record = {
-        "environment": environment(),
-        "sizes": asdict(sizes),
-        "rows": [row.as_json() for row in rows],
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-
+TITLE = (
+    "betafield against its peers in the same run: uniform points, Δ by theory, float64, n_jobs=2"
+)
 
 if __name__ == "__main__":
-    main()
+    run(TITLE, __doc__, MEASUREMENTS, FULL, QUICK, RESULTS)

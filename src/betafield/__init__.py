@@ -5,11 +5,13 @@ of the package is one word of that sentence:
 
     trials       what was observed, validated
     contexts     how a trial was distorted
+    lattice      how distorted trials are counted
     units        in which units nearness is measured
     windows      sums over the trials near a point
     bandwidth    how near is near
     priors       what was believed before
     posteriors   what is then believed
+    sharing      how trials under different contexts share a window
     estimators   SmoothBetaClassifier, for people who know scikit-learn
 """
 

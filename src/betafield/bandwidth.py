@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import trials
-
 if TYPE_CHECKING:
-    from betafield.windows import Forest
+    from betafield.sharing import LeftOut, Reading
+    from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
-Sample = tuple[Floats, npt.NDArray[Any], Floats]
+Sample = tuple["Places", Floats, "LeftOut | None"]
 
 NAMES = ("theory", "loo", "auto")
 STEP = 2.0**0.5
@@ -25,7 +24,8 @@ FEW, MANY = 1_000, 10_000
 NEAR = 3
 # Widths without improvement after which no wider one is tried.
 PATIENCE = 3
-# Scores this close, relatively, are a tie; the narrower width then wins.
+# Scores this close, relatively, are a tie: windows hold the same trials. The wider one wins, for
+# it says more between places.
 TIE = 1e-12
 
 
@@ -107,7 +107,8 @@ def leave_one_out(
         for i in range(max(0, best - NEAR), min(len(grid), best + NEAR + 1)):
             if final[i] == -np.inf:
                 final[i] = score(float(grid[i]), MANY)[0]
-        previous, best = best, int(np.argmax(final >= final.max() - TIE * abs(final.max())))
+        ties = np.flatnonzero(final >= final.max() - TIE * abs(final.max()))
+        previous, best = best, int(ties[-1])
     return float(grid[best])
 
 
@@ -119,8 +120,8 @@ class HeldOut:
     ----------
     windows : Forest
         The trials.
-    n_classes : int
-        Number of classes, as tallied in the windows.
+    reading : Reading
+        What their sums mean.
     shapes_at : callable
         Axes (d, m) in scaled units → the prior's shapes there.
     n_jobs : int or None
@@ -128,17 +129,21 @@ class HeldOut:
     """
 
     windows: Forest
-    n_classes: int
+    reading: Reading
     shapes_at: Callable[[Floats], Floats]
     n_jobs: int | None = None
     samples: dict[int, Sample] = field(default_factory=dict, init=False)
 
     def __call__(self, width: float, size: int) -> tuple[float, float]:
         """Return the width's score on about `size` places, and the trials in a median window."""
-        points, counts, shapes = self._sample(size)
-        sums = self.windows.sums(points, width, self.n_jobs)
-        near = trials.untallied(sums, self.n_classes)
-        return held_out_score(counts, near, shapes), float(np.median(near.sum(axis=1)))
+        places, shapes, out = self._sample(size)
+        sums = self.windows.sums(places.axes.T, width, self.n_jobs)
+        median = float(np.median(self.reading.size(sums)))
+        if out is None:
+            counts, near = (self.reading.trials(s) for s in (places.counts.T, sums))
+            return held_out_score(counts, near, shapes), median
+        scores = self.reading.log_scores(out, sums, shapes)
+        return float(np.sum(out.weight * scores)), median
 
     def _sample(self, size: int) -> Sample:
         if size not in self.samples:
@@ -146,12 +151,13 @@ class HeldOut:
         return self.samples[size]
 
     def _drawn(self, size: int) -> Sample:
-        """Return about `size` places: scaled points, trials a class, the prior's shapes."""
+        """Return about `size` places, the prior's shapes there, and trials to leave out."""
+        from betafield.windows.base import concatenate
+
         share = size / self.windows.size
-        kept = [places.where(chosen(places.axes, share)) for places in self.windows.places]
-        axes = np.concatenate([places.axes for places in kept], axis=1)
-        counts = np.concatenate([places.counts for places in kept], axis=1)
-        return axes.T, trials.untallied(counts.T, self.n_classes), self.shapes_at(axes)
+        places = concatenate([p.where(chosen(p.axes, share)) for p in self.windows.places])
+        shapes = np.broadcast_to(self.shapes_at(places.axes), (places.size, self.reading.n_classes))
+        return places, shapes, None if self.reading.is_plain else self.reading.left_out(places)
 
 
 def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> float:

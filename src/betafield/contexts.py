@@ -429,7 +429,10 @@ def checked(context: Any) -> Floats:
 
 def _array(name: str, values: Any) -> Floats:
     try:
-        return np.asarray(native(values), dtype=np.float64)
+        cells = native(values)
+        if np.iscomplexobj(cells):
+            raise ValueError("found complex numbers")
+        return np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}; every value must be a number") from error
 

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from betafield import bandwidth as widths
-from betafield import priors, trials, units
-from betafield.posteriors import Beta, Dirichlet
+from betafield import lattice, priors, sharing, trials, units
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 METRICS = ("euclidean", "chebyshev", "manhattan")
+# Points whose posterior is held at once where only its mean is asked for.
+BLOCK = 1 << 16
 
 
 class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
@@ -33,6 +34,9 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     and with three classes and more the Dirichlet of the window's counts per class. Where no
     trial is near, the prior remains.
+
+    Trials distorted in a known way are learned from with a `context` each, see
+    `betafield.contexts`: the posterior is then that of π, the probability without distortion.
 
     Parameters
     ----------
@@ -53,6 +57,9 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
         With three classes and more: one shape a class, or two equal ones for all.
+    sharing : {"exact", "mean"}, default="exact"
+        How trials under different contexts share a window. "exact": by the likelihood of each.
+        "mean": as if all had the window's mean context (the paper's CSBP; affine contexts only).
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -98,6 +105,10 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     scale_: Floats
     bounds_: Floats
     windows_: Forest
+    _units_: units.Units
+    _seen_: sharing.Seen
+    _sharing_: str
+    _polynomials_: tuple[sharing.Polynomial, ...]
 
     def __init__(
         self,
@@ -109,6 +120,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         bounds: Any = None,
         degree: int | str = "auto",
         prior: Any = (1.0, 1.0),
+        sharing: str = "exact",
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -118,11 +130,12 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         self.bounds = bounds
         self.degree = degree
         self.prior = prior
+        self.sharing = sharing
         self.n_jobs = n_jobs
 
     # Learning. Each method works on a draft, which takes this model's place when all went well.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, context: Any = None) -> Self:
         """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
 
         Parameters
@@ -133,18 +146,42 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             How each ended: two classes or more.
         sample_weight : array of shape (t,), default=None
             A row of weight 2 is the same as the row twice.
-        """
-        return self._become(self._draft(blank=True)._add_labels(X, y, None, sample_weight))
+        context : array of shape (t, p + 1), (1, p + 1) or (p + 1,), default=None
+            How each trial was distorted, or all of them: see `betafield.contexts`. None: not
+            at all, which is (0, 1).
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        Examples
+        --------
+        Two alternatives, so that half of what is not known is guessed right:
+
+        >>> from betafield import contexts
+        >>> X, y = [[0.1], [0.2], [0.3], [0.4]], [1, 0, 1, 1]
+        >>> model = SmoothBetaClassifier(bandwidth=1.0)
+        >>> model.fit(X, y).posterior([[0.2]]).mean().round(3).tolist()
+        [0.667]
+        >>> chance = contexts.guess_lapse(guess=1 / 2)
+        >>> model.fit(X, y, context=chance).posterior([[0.2]]).mean().round(3).tolist()
+        [0.469]
+        """
+        draft = self._draft(blank=True)
+        return self._become(draft._add_labels(X, y, None, sample_weight, context))
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        context: Any = None,
+    ) -> Self:
         """Learn from more trials. The result is that of one `fit` on all.
 
         Units and bounds are taken from the first data, or from `bounds`.
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
+        X, y, sample_weight, context
+            As in `fit`. Trials with contexts and trials without may follow each other.
         classes : array, default=None
             All classes that may come, in the first call; None: those of the first y.
 
@@ -156,10 +193,10 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.posterior([[0.25]]).mean().tolist()
         [0.6]
         """
-        return self._become(self._draft()._add_labels(X, y, classes, sample_weight))
+        return self._become(self._draft()._add_labels(X, y, classes, sample_weight, context))
 
-    def fit_counts(self, X: Any, successes: Any, trials: Any) -> Self:
-        """Learn from binomial rows: `successes` of `trials` at each row of X.
+    def fit_counts(self, X: Any, successes: Any, trials: Any, context: Any = None) -> Self:
+        """Learn from binomial rows: `successes` of `trials` at each row of X, under its context.
 
         Examples
         --------
@@ -167,11 +204,12 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.posterior([[0]])
         Beta(alpha=[4.], beta=[2.])
         """
-        return self._become(self._draft(blank=True)._add_counts(X, successes, trials))
+        draft = self._draft(blank=True)
+        return self._become(draft._add_counts(X, successes, trials, context))
 
-    def partial_fit_counts(self, X: Any, successes: Any, trials: Any) -> Self:
+    def partial_fit_counts(self, X: Any, successes: Any, trials: Any, context: Any = None) -> Self:
         """Learn from more binomial rows; see `partial_fit` and `fit_counts`."""
-        return self._become(self._draft()._add_counts(X, successes, trials))
+        return self._become(self._draft()._add_counts(X, successes, trials, context))
 
     def merge(self, other: SmoothBetaClassifier) -> Self:
         """Take in all trials of another fitted model, as if this one had seen them.
@@ -196,20 +234,23 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             ],
             axis=1,
         )
-        return self._become(draft._know(self.windows_.merge(other.windows_)))
+        draft._seen_ = self._seen_.plus(other._seen_)
+        draft._sharing_ = self._sharing_ if self._seen_.distorted else other._sharing_
+        return self._become(draft._know(draft._joined(other)))
 
     # Asking.
 
     def posterior(self, X: Any) -> Posterior:
         """Return the posterior of the success probability at each row of X.
 
-        A `Beta` for two classes, with success the second of `classes_`; a `Dirichlet` for more.
+        A `Beta` for two classes, with success the second of `classes_`, or a `Contextual` where
+        trials were distorted; a `Dirichlet` for more classes.
         """
         return self._now()._posterior(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
-        mean = self.posterior(X).mean()
+        mean = self._now()._mean(X)
         return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -228,10 +269,29 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _posterior(self, X: Any) -> Posterior:
         check_is_fitted(self)
+        return self._posterior_at(trials.points(self, X, reset=False))
+
+    def _posterior_at(self, points: Floats) -> Posterior:
+        sums = self.windows_.sums(self._units_.scaled(points), self.bandwidth_, self.n_jobs)
+        return self._reading().posterior(sums, self._shapes(points))
+
+    def _mean(self, X: Any) -> Floats:
+        """Return the posterior means, some points at a time: sums may take a kilobyte a point."""
+        check_is_fitted(self)
         points = trials.points(self, X, reset=False)
-        counts = self._counts_near(self._units_.scaled(points), self.bandwidth_)
-        shapes = self._shapes(points) + counts
-        return Beta(shapes[:, 1], shapes[:, 0]) if shapes.shape[1] == 2 else Dirichlet(shapes)
+        blocks = range(0, max(1, len(points)), BLOCK)
+        return np.concatenate([self._posterior_at(points[i : i + BLOCK]).mean() for i in blocks])
+
+    def _reading(self) -> sharing.Reading:
+        """Return what the sums of a window mean."""
+        return sharing.Reading(
+            len(self.classes_),
+            self._sharing_,
+            self.windows_.width,
+            self.windows_.span,
+            self._polynomials_,
+            self.n_jobs,
+        )
 
     def _draft(self, blank: bool = False) -> Self:
         """Return a model with the same attributes, but those learned (in _) where it is blank."""
@@ -252,6 +312,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"metric: found {self.metric!r}; allowed are {', '.join(METRICS)}")
         if self.degree not in ("auto", 0):
             raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto' and 0")
+        if self.sharing not in sharing.NAMES:
+            raise ValueError(f"sharing: found {self.sharing!r}; allowed are 'exact' and 'mean'")
         if not widths.is_positive(self.lipschitz):
             raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
         if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
@@ -260,7 +322,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 "and -1 for all cores"
             )
 
-    def _add_labels(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+    def _add_labels(self, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any) -> Self:
         points = trials.points(self, X, reset=not self._has_trials())
         outcome = trials.labels(y, len(points))
         weight = trials.weights(sample_weight, len(points))
@@ -271,9 +333,9 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 f"classes: found {np.unique(classes).tolist()}; "
                 f"the first call said {self.classes_.tolist()}"
             )
-        return self._add(points, trials.tally(trials.outcomes(outcome, self.classes_), weight))
+        return self._add(points, trials.outcomes(outcome, self.classes_), weight, context)
 
-    def _add_counts(self, X: Any, successes: Any, held: Any) -> Self:
+    def _add_counts(self, X: Any, successes: Any, held: Any, context: Any) -> Self:
         points = trials.points(self, X, reset=not self._has_trials())
         if not self._has_trials():
             self.classes_ = np.array([0, 1])
@@ -281,32 +343,84 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"successes: this model has {len(self.classes_)} classes; counts need two"
             )
-        return self._add(points, trials.binomial(successes, held, len(points)))
+        return self._add(points, trials.binomial(successes, held, len(points)), None, context)
 
-    def _add(self, points: Floats, counts: trials.Columns) -> Self:
+    def _add(
+        self, points: Floats, columns: trials.Columns, weight: Floats | None, context: Any
+    ) -> Self:
         """Add trials to the windows, after the units on the first call."""
         from betafield.windows import Forest, Places
 
-        present = np.asarray(np.any(counts, axis=0))
-        units.check_bounds(self.bounds, points, present)
+        evidence = self._evidence(columns, weight, trials.context(context, len(points)))
+        units.check_bounds(self.bounds, points, evidence.present(len(points)))
         if not callable(self.prior):
             self._shapes(points)
-        if not present.all():
-            points, counts = points[present], counts[:, present]
+        if evidence.rows is not None:
+            points = points[evidence.rows]
+        if not len(points):
+            return self._require_trials()
         if not self._has_trials():
             self.bounds_ = units.domain(self.bounds, points)
             self._units_ = units.measure(
-                self.scale, self.bounds_, points, lambda: self._trials_of(counts.T).sum(axis=1)
+                self.scale, self.bounds_, points, lambda: evidence.weights(len(columns))
             )
             self.scale_ = self._units_.unit
             self.windows_ = Forest(points.shape[1], self.metric)
-        return self._know(self.windows_.insert(Places(self._units_.axes(points), counts)))
+        places = Places(self._units_.axes(points), evidence.counts, evidence.shifts)
+        self._seen_ = self._seen_.plus(evidence.seen)
+        return self._know(self.windows_.insert(places))
+
+    def _evidence(
+        self, columns: trials.Columns, weight: Floats | None, context: Floats | None
+    ) -> sharing.Evidence:
+        """Return the statistics of these trials; what is known of contexts goes with them."""
+        if not self._has_trials():
+            self._seen_, self._sharing_, self._polynomials_ = sharing.Seen(), self.sharing, ()
+        if context is None:
+            return sharing.plain(columns, weight)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"context: found one where there are {len(self.classes_)} classes; "
+                "contexts are for two"
+            )
+        if self.sharing != self._sharing_:
+            if self._seen_.distorted:
+                raise ValueError(
+                    f"sharing: found {self.sharing!r}; the trials so far were kept for "
+                    f"{self._sharing_!r}, so fit all of them anew"
+                )
+            self._sharing_ = self.sharing
+        evidence = sharing.distorted(columns, weight, context, self._sharing_, self._polynomials_)
+        self._polynomials_ = evidence.polynomials
+        return evidence
+
+    def _require_trials(self) -> Self:
+        """Raise where nothing was learned yet, and nothing can be learned now."""
+        if not self._has_trials():
+            raise ValueError(
+                "context: every trial has equal coefficients, so that none says anything about π; "
+                "one at least must have different ones"
+            )
+        return self
+
+    def _joined(self, other: SmoothBetaClassifier) -> Forest:
+        """Return the windows of both models, the polynomials of the other counted as here."""
+        if other._polynomials_ == self._polynomials_ or not other._polynomials_:
+            return self.windows_.merge(other.windows_)
+        self._polynomials_, places = sharing.recounted(
+            other.windows_.places, other._polynomials_, self._polynomials_
+        )
+        windows = self.windows_
+        for part in places:
+            windows = windows.insert(part)
+        return windows
 
     def _know(self, windows: Forest) -> Self:
         """Replace all trials known by those of these windows."""
-        trials.require_countable("trials", windows.totals[: len(self.classes_)])
         self.windows_ = windows
-        self.n_trials_ = self._trials_of(windows.totals).sum().item()
+        self.n_trials_ = self._seen_.number()
+        most = trials.MOST / (lattice.UNIT if self._seen_.distorted else 1.0)
+        trials.require_countable("trials", np.array(self.n_trials_), most)
         self.bandwidth_ = self._width()
         return self
 
@@ -316,7 +430,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
         if self.bandwidth == "theory":
-            return widths.theory(self.n_trials_, d, self.lipschitz)
+            return widths.theory(self.n_trials_ * self._seen_.share(), d, self.lipschitz)
         # Chosen anew as t doubles; in between it shrinks as theory has it.
         t, width = getattr(self, "_chosen_", (0, 0.0))
         if self.n_trials_ >= 2 * t:
@@ -329,7 +443,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return widths.leave_one_out(
             widths.HeldOut(
                 self.windows_,
-                len(self.classes_),
+                self._reading(),
                 lambda axes: self._shapes(self._units_.restored(axes)),
                 self.n_jobs,
             ),
@@ -341,14 +455,6 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """Return the longest distance in a box; 1 where all points are one."""
         order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.windows_.metric]
         return float(np.linalg.norm(sides, order)) or 1.0
-
-    def _counts_near(self, points: Floats, width: float) -> npt.NDArray[Any]:
-        """Return the trials a class within the width of each scaled point."""
-        return self._trials_of(self.windows_.sums(points, width, self.n_jobs))
-
-    def _trials_of(self, sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the trials a class that these sums stand for."""
-        return trials.untallied(sums, len(self.classes_))
 
     def _shapes(self, points: Floats) -> Floats:
         return priors.shapes(self.prior, points, len(self.classes_))
@@ -363,6 +469,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         if self.windows_.metric != other.windows_.metric:
             raise ValueError(
                 f"other: its metric is {other.windows_.metric}, here it is {self.windows_.metric}"
+            )
+        distorted = self._seen_.distorted and other._seen_.distorted
+        if distorted and self._sharing_ != other._sharing_:
+            raise ValueError(
+                f"other: its sharing is {other._sharing_!r}, here it is {self._sharing_!r}"
             )
         ranged = all(isinstance(m.scale, str) and m.scale == "range" for m in (self, other))
         shared = ("n_features_in_", "feature_names_in_", "classes_")

@@ -1,4 +1,4 @@
-"""What was observed: points, outcomes and weights, validated, as sums that can be added.
+"""What was observed: points, outcomes, weights and contexts, validated, as sums that can be added.
 
 All that comes from users passes through here. Errors name the argument, the first offending
 row, what was found and what is allowed.
@@ -21,6 +21,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from betafield import contexts
 from betafield.tables import native
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +31,8 @@ Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FRACTIONS = 2.0**32
 MOST = 2.0**62
+# Degree of a polynomial context: beyond it, binomial coefficients leave the range of floats.
+HIGHEST = 1000
 
 
 # Points ------------------------------------------------------------------------------------
@@ -192,6 +195,31 @@ def weights(sample_weight: Any, n_rows: int) -> Floats | None:
     return array
 
 
+def context(values: Any, n_rows: int) -> Floats | None:
+    """Return one context a row, Bernstein coefficients (t, p + 1); None where none was given."""
+    if values is None:
+        return None
+    array = contexts.checked(values)
+    if array.ndim == 1 and array.size == n_rows > 2:
+        raise ValueError(
+            f"context: found shape {array.shape} where X has {n_rows} rows; if these are the "
+            "coefficients of one context for all rows, give them as one row (1, p + 1), and if "
+            "they are one number a row, make contexts of them, such as contexts.background(rate)"
+        )
+    if array.ndim > 2:
+        raise ValueError(
+            f"context: found shape {array.shape}; one row of coefficients a row of X is needed, "
+            "or one row for all"
+        )
+    if array.shape[-1] > HIGHEST + 1:
+        raise ValueError(
+            f"context: found {array.shape[-1]} coefficients; degrees up to {HIGHEST} are possible"
+        )
+    if array.ndim == 2 and len(array) != 1:
+        _require_length("context", array, n_rows)
+    return np.broadcast_to(array, (n_rows, array.shape[-1]))
+
+
 def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
     """Return rows (failures, successes) from counts of successes among trials."""
     won, held = _counts("successes", successes, n_rows), _counts("trials", trials, n_rows)
@@ -207,11 +235,12 @@ def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
     return np.array([held - won, won])
 
 
-def require_countable(name: str, amounts: npt.NDArray[Any]) -> None:
+def require_countable(name: str, amounts: npt.NDArray[Any], most: float = MOST) -> None:
     """Raise where amounts add up to more than int64 sums are sure to hold."""
     total = float(np.sum(amounts, dtype=np.float64))
-    if not 0 <= total <= MOST:
-        raise ValueError(f"{name}: adds up to {total:g}; at most {MOST:g} trials can be counted")
+    if not 0 <= total <= most:
+        what = "trials" if most == MOST else "trials under contexts"
+        raise ValueError(f"{name}: adds up to {total:g}; at most {most:g} {what} can be counted")
 
 
 def _counts(name: str, values: Any, n_rows: int) -> Ints:
@@ -275,7 +304,7 @@ def _spelled(value: Any) -> str:
 # Sums --------------------------------------------------------------------------------------
 
 
-def tally(columns: npt.NDArray[np.bool_], weight: Floats | None) -> Columns:
+def tally(columns: Columns, weight: Floats | None) -> Columns:
     """Return the statistics of each trial: a column a class, a second where weights have fractions.
 
     Examples

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betafield import _threads
 from betafield.windows import Brute, Forest, Places
 from betafield.windows import forest as forest_module
 from betafield.windows.base import concatenate, metric_code
@@ -126,7 +127,7 @@ def test_statistics_that_come_later_are_zero_before():
 @pytest.mark.parametrize("n_jobs", [None, 2, 5, -1, -100])
 @pytest.mark.parametrize("d", [1, 2])
 def test_threads_answer_in_the_callers_order(d, n_jobs, monkeypatch):
-    monkeypatch.setattr(forest_module, "CHUNK", 7)
+    monkeypatch.setattr(_threads, "CHUNK", 7)
     rng = np.random.default_rng(d)
     b = batch(rng, 500, d)
     queries = rng.uniform(size=(100, d))

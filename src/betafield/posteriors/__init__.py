@@ -2,7 +2,8 @@
 
 from betafield.posteriors.base import Posterior
 from betafield.posteriors.beta import Beta
+from betafield.posteriors.contextual import Contextual
 from betafield.posteriors.dirichlet import Dirichlet
 from betafield.posteriors.mixture import Mixture
 
-__all__ = ["Beta", "Dirichlet", "Mixture", "Posterior"]
+__all__ = ["Beta", "Contextual", "Dirichlet", "Mixture", "Posterior"]

@@ -69,11 +69,14 @@ class Posterior(ABC):
 
     def cdf(self, p: npt.ArrayLike) -> Floats:
         """P(π ≤ p), for any real `p`."""
-        return self._cdf(self._checked_points(p).clip(0.0, 1.0))
+        points = self._checked_points(p)
+        # A belief may be certain of 0, and then has a step there.
+        return np.where(points < 0.0, 0.0, self._cdf(points.clip(0.0, 1.0)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
         """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
-        return self._above(self._checked_points(p).clip(0.0, 1.0))
+        points = self._checked_points(p)
+        return np.where(points < 0.0, 1.0, self._above(points.clip(0.0, 1.0)))
 
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1]."""
@@ -90,6 +93,40 @@ class Posterior(ABC):
             None draws fresh entropy.
         """
         return self._draw((*_dimensions(size), *self.shape), _generator(random_state))
+
+    def under(self, context: Any) -> "Posterior":
+        """Distribution of the success probability under other circumstances.
+
+        That of q = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), for p = 1 of q = lo + (hi − lo) π. Its
+        moments, tails, quantiles and draws are those of q.
+
+        Parameters
+        ----------
+        context : array-like of shape (p + 1,) or (m, p + 1)
+            Bernstein coefficients b within [0, 1], for p = 1 (lo, hi), as made by
+            `betafield.contexts`: one context for all rows, or one a row.
+
+        Returns
+        -------
+        Posterior of the same shape
+            This one itself if the context is (0, 1), which changes nothing.
+
+        Examples
+        --------
+        Success when rested, when tired, and the chance that one of three tries succeeds:
+
+        >>> from betafield import contexts
+        >>> from betafield.posteriors import Beta
+        >>> rested = Beta(alpha=[4.0], beta=[2.0])
+        >>> rested.under(contexts.attenuated(0.6)).mean()
+        array([0.4])
+        >>> rested.under(contexts.pooled(3)).mean().round(6)
+        array([0.928571])
+        """
+        # That module builds on this one.
+        from betafield.posteriors.transformed import transformed
+
+        return transformed(self, context)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -18,7 +18,8 @@ class Dirichlet(Posterior):
 
     `mean`, `var`, `std`, `interval`, `pdf`, `cdf`, `ppf` and `prob_above` are those of each
     class's own probability, whose marginal is Beta(α_k, α₀ − α_k); their last two axes are rows
-    and classes. Only `sample` draws the classes jointly.
+    and classes. Only `sample` draws the classes jointly. `under` refuses: contexts need two
+    classes.
 
     Parameters
     ----------

@@ -12,14 +12,12 @@ Small batches wait, as they came, until the first query: a stream of them costs 
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield._jit import kernel
+from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
@@ -31,8 +29,6 @@ SMALL = 1024
 WAITING_SIZE, WAITING = 1 << 14, 1 << 10
 # Statistics for which prefix sums pay.
 FEW = 8
-# Queries for which a thread of their own pays.
-CHUNK = 2048
 
 
 class Forest:
@@ -136,7 +132,7 @@ class Forest:
             aligned = map(functools.partial(self._aligned, span), parts, indexes)
             _put(functools.reduce(np.add, aligned), order[chunk], out)
 
-        _run(answer, len(queries), _threads(n_jobs))
+        run(answer, len(queries), n_jobs)
         return out
 
     def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
@@ -198,27 +194,3 @@ def _places(part: Index | Places) -> Places:
 
 def _size(part: Index | Places) -> int:
     return _places(part).size
-
-
-def _threads(n_jobs: int | None) -> int:
-    """Return the number of threads, as joblib counts: None is 1, -1 all cores, -2 all but one."""
-    if n_jobs is None:
-        return 1
-    # Cores that this process may use, where the system tells.
-    ours = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return n_jobs if n_jobs > 0 else max(1, len(ours(0)) + 1 + n_jobs)
-
-
-def _run(work: Callable[[slice], None], m: int, threads: int) -> None:
-    """Do the work over chunks of m queries: several a thread, for some regions cost more.
-
-    A pool lives for one call: nothing to share between callers, nothing to lose in a fork.
-    """
-    size = max(CHUNK, -(-m // (4 * threads)))
-    chunks = [slice(start, start + size) for start in range(0, m, size)]
-    if threads == 1 or len(chunks) == 1:
-        for chunk in chunks:
-            work(chunk)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, chunks))
