@@ -7,7 +7,7 @@
 - distance of coverage: of 95 % intervals in the same runs, how far their coverage is from 95 %,
   added up over the sizes, "exact" against "mean".
 - posterior: mean of the posterior, per point, against undistorted trials at the same places and
-  the same width. Contexts are pairs of uniform numbers.
+  the same width. Contexts are pairs of uniform numbers, the lower one for π = 0.
 - memory: what the fitted model holds, against that of undistorted trials.
 - growth: exponent b of time per point ~ t^b, by least squares over the sizes.
 """
@@ -116,7 +116,7 @@ def simulated(
 
 def distorted_trials(t: int, d: int) -> tuple[Floats, Any, Floats]:
     rng = np.random.default_rng(0)
-    X, context = rng.random((t, d)), rng.random((t, 2))
+    X, context = rng.random((t, d)), np.sort(rng.random((t, 2)))
     chance = context[:, 0] + (context[:, 1] - context[:, 0]) * probability(X)
     return X, rng.random(t) < chance, context
 

@@ -122,7 +122,7 @@ def test_a_far_outlier_changes_nothing(d):
 @given(seed=st.integers(0, 2**32), d=st.integers(2, 4), step=st.sampled_from([None, 0.1]))
 def test_kdtree_keeps_its_invariants(seed, d, step):
     tree = KDTree.build(generated(seed, 4 * LEAF_SIZE, d, step), EUCLIDEAN)
-    child, start, stop, box, sums = tree.nodes
+    child, start, stop, box, sums, _ = tree.nodes
     axes, counts, _ = tree.places
     assert (start[0], stop[0]) == (0, tree.places.size)
     for node in range(len(child)):

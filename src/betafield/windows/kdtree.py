@@ -54,13 +54,17 @@ MAX_DEPTH = 160
 
 
 class Nodes(NamedTuple):
-    """The tree as arrays; the module's docstring says what they hold."""
+    """The tree as arrays; the module's docstring says what they hold.
+
+    `used` lists the counts that are not 0 everywhere: only these are looked at in leaves.
+    """
 
     child: npt.NDArray[np.int32]
     start: Ints
     stop: Ints
     box: Floats
     sums: Ints
+    used: npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,8 @@ def _summed(
     box = np.empty((child.size, 2, len(places.axes)))
     box[:, 0], box[:, 1] = np.inf, -np.inf
     sums = np.zeros((child.size, places.width + span[1]), dtype=np.int64)
-    nodes = Nodes(child, start, stop, box, sums)
+    used = np.flatnonzero(places.counts.any(axis=1))
+    nodes = Nodes(child, start, stop, box, sums, used)
     _fill(nodes, places.axes, places.counts, marked(places.shifts, span[0], LEAF_SIZE))
     return nodes
 
@@ -226,7 +231,7 @@ def _sums(
     out: Ints,
 ) -> None:
     child = nodes.child
-    reach = np.empty(LEAF_SIZE)
+    reach, inside = np.empty(LEAF_SIZE), np.empty(LEAF_SIZE, dtype=np.int64)
     # A frame is a node to open and where in `crossing` the queries stand whose border it meets.
     frames = np.empty((MAX_DEPTH, 3), dtype=np.int64)
     crossing = np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64)
@@ -244,7 +249,18 @@ def _sums(
                 if child[node] == LEAF:
                     near = crossing[mine:room]
                     _look(
-                        nodes, node, axes, counts, marks, queries, near, limit, metric, reach, out
+                        nodes,
+                        node,
+                        axes,
+                        counts,
+                        marks,
+                        queries,
+                        near,
+                        limit,
+                        metric,
+                        reach,
+                        inside,
+                        out,
                     )
                     room = mine
                 elif room > mine:
@@ -299,6 +315,7 @@ def _look(
     limit: float,
     metric: int,
     reach: Floats,
+    inside: Ints,
     out: Ints,
 ) -> None:
     """Add those places of a leaf that lie in the windows of the queries near it."""
@@ -307,8 +324,10 @@ def _look(
         share_out(marks, start, stop)
     for i in near:
         _measure(axes, start, stop, queries, i, metric, reach)
-        for k in range(counts.shape[0]):
-            out[i, k] += _inside(counts[k, start:stop], reach, limit)
+        for j in range(stop - start):
+            inside[j] = -np.int64(reach[j] <= limit)
+        for k in nodes.used:
+            out[i, k] += _masked(counts[k, start:stop], inside)
         if marks is not None:
             for j in range(stop - start):
                 if reach[j] <= limit and marks.held[start + j]:
@@ -359,9 +378,9 @@ def _measure(
 
 
 @inlined
-def _inside(column: npt.NDArray[Any], reach: Floats, limit: float) -> np.int64:
-    """Return the sum of a count over the places within the limit, by a mask of all bits."""
+def _masked(column: npt.NDArray[Any], inside: Ints) -> np.int64:
+    """Return the sum of a count over the places whose mask has all bits set."""
     total = np.int64(0)
     for j in range(column.size):
-        total += np.int64(column[j]) & -np.int64(reach[j] <= limit)
+        total += np.int64(column[j]) & inside[j]
     return total
