@@ -14,7 +14,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-
 from scipy import special
 
 from betafield import lattice
