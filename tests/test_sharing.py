@@ -354,3 +354,21 @@ def test_of_a_place_of_many_trials_one_is_left_out_and_all_are_scored():
     assert sorted(out.weight.tolist()) == [3.0, 5.0]
     np.testing.assert_array_equal(out.own.sum(axis=1), [lattice.UNIT] * 2)
     assert reading.size(sums).tolist() == [8.0]
+
+
+# Many polynomials.
+
+
+def test_as_many_polynomials_as_trials_are_counted_apart():
+    rng = np.random.default_rng(0)
+    context = rng.uniform(size=(1500, 3))
+    success = rng.uniform(size=1500) < contexts.probability(context, 0.3)
+    assert_same_distribution(read(context, success), exact_mixture(context, success))
+
+
+def test_too_many_polynomials_are_refused(monkeypatch):
+    monkeypatch.setattr(sharing, "MOST_POLYNOMIALS", 3)
+    context = np.array([[0.0, k / 8, 1.0] for k in range(1, 5) if k != 4])
+    known = evidence_of(context, np.ones(3, dtype=bool)).polynomials
+    with pytest.raises(ValueError, match="found 4 distinct polynomials.*at most 3 can be counted"):
+        evidence_of([[0.0, 0.9, 1.0]], np.array([True]), known=known)

@@ -22,6 +22,8 @@ STEP = 2.0**0.5
 # Places scored to find about the best width, and to find it; neighbours looked at then.
 FEW, MANY = 1_000, 10_000
 NEAR = 3
+# Places scored at the least, where posteriors are slow.
+FEWEST = 250
 # Widths without improvement after which no wider one is tried.
 PATIENCE = 3
 # Scores this close, relatively, are a tie: windows hold the same trials. The wider one wins, for
@@ -154,7 +156,7 @@ class HeldOut:
         """Return about `size` places, the prior's shapes there, and trials to leave out."""
         from betafield.windows.base import concatenate
 
-        share = size / self.windows.size
+        share = max(size / self.reading.cost, FEWEST) / self.windows.size
         places = concatenate([p.where(chosen(p.axes, share)) for p in self.windows.places])
         shapes = np.broadcast_to(self.shapes_at(places.axes), (places.size, self.reading.n_classes))
         return places, shapes, None if self.reading.is_plain else self.reading.left_out(places)

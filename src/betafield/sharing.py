@@ -44,7 +44,9 @@ OTHERS = 4
 # Coefficients this near to each other, relatively, differ by rounding only.
 ROUNDING = 1e-14
 # Distinct polynomials that can be counted apart.
-MOST_POLYNOMIALS = 1024
+MOST_POLYNOMIALS = 8192
+# Polynomials that double the time of a posterior.
+CHEAP = 16
 # What is left of a coefficient in units of 1/UNIT, in its second column.
 FINE = 2.0**27
 
@@ -236,34 +238,50 @@ def _exact(learned: _Trials, known: tuple[Polynomial, ...]) -> Evidence:
         np.where(shifted, learned.size, 1.0) if sized.any() else None,
     )
     counts = trials.tally(pure * learned.held, learned.size)
-    polynomials, columns = _kinds(learned, likelihood, ~is_affine, known)
+    polynomials, numbers = _numbered(likelihood[~is_affine], known)
+    if polynomials:
+        counts = _with_polynomials(counts, learned, ~is_affine, numbers, len(polynomials))
     return Evidence(
         learned.rows,
-        _stacked(counts, columns) if polynomials else counts,
+        counts,
         shifts if shifted.any() else None,
         _seen(learned),
         polynomials,
     )
 
 
-def _kinds(
-    learned: _Trials,
-    likelihood: Floats,
-    there: npt.NDArray[np.bool_],
-    known: tuple[Polynomial, ...],
+def _numbered(
+    likelihood: Floats, known: tuple[Polynomial, ...]
 ) -> tuple[tuple[Polynomial, ...], Ints]:
-    """Return all polynomials counted, and two columns each: trials, and their fractions."""
-    rows = likelihood[there] / likelihood[there].max(axis=1, keepdims=True)
+    """Return all polynomials counted, and the number of each row's among them."""
+    rows = likelihood / likelihood.max(axis=1, keepdims=True)
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
     places = {polynomial: i for i, polynomial in enumerate(known)}
     numbers = [places.setdefault(tuple(row), len(places)) for row in distinct.tolist()]
     _require_few(len(places))
-    columns = np.zeros((2 * len(places), len(there)), dtype=np.int64)
-    at = 2 * np.array(numbers, dtype=np.int64)[which.reshape(-1)]
-    counts = trials.tally(learned.held[None, there], learned.size[there])
-    for i, count in enumerate(counts):
-        columns[at + i, np.flatnonzero(there)] = count
-    return tuple(places), columns
+    return tuple(places), np.array(numbers, dtype=np.int64)[which.reshape(-1)]
+
+
+def _with_polynomials(
+    counts: trials.Columns,
+    learned: _Trials,
+    there: npt.NDArray[np.bool_],
+    numbers: Ints,
+    n_polynomials: int,
+) -> npt.NDArray[Any]:
+    """Return counts and two columns a polynomial: its trials, and their fractions.
+
+    Of many polynomials most columns are 0: they are never written in wider numbers than needed.
+    """
+    from betafield.windows.base import narrowest
+
+    amounts = trials.tally(learned.held[None, there], learned.size[there])
+    most = int(max(counts.max(initial=0), amounts.max(initial=0)))
+    columns = np.zeros((OTHERS + 2 * n_polynomials, len(there)), dtype=narrowest(most))
+    columns[: len(counts)] = counts
+    for i, amount in enumerate(amounts):
+        columns[OTHERS + 2 * numbers + i, np.flatnonzero(there)] = amount
+    return columns
 
 
 def _require_few(n: int) -> None:
@@ -272,12 +290,6 @@ def _require_few(n: int) -> None:
             f"context: found {n} distinct polynomials, a context and its outcome each; at most "
             f"{MOST_POLYNOMIALS} can be counted apart, so round their coefficients"
         )
-
-
-def _stacked(counts: trials.Columns, others: Ints) -> Ints:
-    """Return counts, room for their fractions, and other statistics."""
-    missing = np.zeros((OTHERS - len(counts), counts.shape[1]), dtype=np.int64)
-    return np.concatenate([counts, missing, others], dtype=np.int64)
 
 
 def recounted(
@@ -313,9 +325,9 @@ def _mean(learned: _Trials) -> Evidence:
     counts = trials.tally(outcomes * learned.held, learned.size)
     low, high = learned.context.T
     if (low > 0.0).any() or (high < 1.0).any():
-        counts = _stacked(
-            counts, np.concatenate([_split(learned, low), _split(learned, 1.0, high)])
-        )
+        missing = np.zeros((OTHERS - len(counts), counts.shape[1]), dtype=np.int64)
+        lost = _split(learned, low), _split(learned, 1.0, high)
+        counts = np.concatenate([counts, missing, *lost], dtype=np.int64)
     return Evidence(learned.rows, counts, None, _seen(learned))
 
 
@@ -460,6 +472,11 @@ class Reading:
             mean = self.posterior(rest, shapes).mean()
             shares = np.stack([1.0 - mean, mean], axis=1)
         return np.asarray(np.log(np.sum(shares * out.likelihood, axis=1)))
+
+    @property
+    def cost(self) -> float:
+        """About how much a posterior costs, against one without polynomials."""
+        return 1.0 + len(self.polynomials) / CHEAP
 
     def _counted(self, places: Places) -> list[LeftOut]:
         """Return the counted trials of each class and each polynomial."""

@@ -319,7 +319,9 @@ def build(
         top = max(top, small[HEIGHT + mode])
     # One mode alone has the height 0; the top is then that of its nodes.
     top = top if modes > 1 else np.nan
-    stretches, end, small[START] = 0, -np.inf, 0.0
+    small[START] = 0.0
+    # Not a plain 0: numba would compile all that follows twice, for 0 and for other integers.
+    stretches, end = int(small[START]), -np.inf
     for mode in range(modes):
         # A mode may be negligible, or within the stretch of the one before.
         if modes == 1 or (small[HEIGHT + mode] > top - DROP and small[PLACE + mode] > end):
@@ -1007,8 +1009,12 @@ def _share(small: Floats, table: Floats, missing: float, mass: float) -> float:
 MOMENTS, BERNSTEIN, BELOW, ABOVE, PDF, PPF = range(6)
 
 
+# Two kernels for all questions: nearly all there is to compile is what they share, and whoever
+# asks for means only need not wait for the rest.
+
+
 @kernel
-def answer(
+def answer_moments(
     alpha: Floats,
     beta: Floats,
     amounts: Floats,
@@ -1022,10 +1028,7 @@ def answer(
     values: Floats,
     out: Floats,
 ) -> None:
-    """Write (k, m) answers to (k, m) values; moments along the first axis.
-
-    One kernel for all questions: nearly all there is to compile is what they share.
-    """
+    """Write moments, (k, m): the mean and the variance, or E binom(p, k) θ^k (1−θ)^(p−k)."""
     most = max(amounts.shape[1], trials.shape[1], repeats.shape[1])
     terms, nodes = np.empty((4, most)), np.empty((9, NODES))
     small, state = np.empty(SMALL), np.empty(8)
@@ -1045,10 +1048,43 @@ def answer(
         stretches = build(terms, polys, table, nodes, small, state)
         if what == MOMENTS:
             out[0, row], out[1, row] = _mean_and_variance(nodes, small, state, stretches)
-            continue
-        if what == BERNSTEIN:
+        else:
             _bernstein(nodes, small, state, stretches, values[:, 0], out[:, row])
-            continue
+
+
+@kernel
+def answer_points(
+    alpha: Floats,
+    beta: Floats,
+    amounts: Floats,
+    first: int,
+    factors: Floats,
+    trials: Floats,
+    repeats: Floats,
+    polys: Floats,
+    table: Floats,
+    what: int,
+    values: Floats,
+    out: Floats,
+) -> None:
+    """Write (k, m) densities, tails or quantiles of (k, m) values."""
+    most = max(amounts.shape[1], trials.shape[1], repeats.shape[1])
+    terms, nodes = np.empty((4, most)), np.empty((9, NODES))
+    small, state = np.empty(SMALL), np.empty(8)
+    for row in range(alpha.size):
+        prepared(
+            alpha[row],
+            beta[row],
+            amounts[row],
+            first,
+            factors[row],
+            trials[row],
+            repeats[row],
+            polys,
+            terms,
+            state,
+        )
+        stretches = build(terms, polys, table, nodes, small, state)
         ends = _add_up(nodes, small, table, state, stretches)
         for k in range(values.shape[0]):
             value = values[k, row]

@@ -187,10 +187,12 @@ class Contextual(Posterior):
         out = np.empty((count, len(self)))
         values = values if values.shape[1:] == self.shape else np.broadcast_to(values, out.shape)
         polynomials, table = _powers(self.polynomials), _table_of_functions()
+        moments = what in (_density.MOMENTS, _density.BERNSTEIN)
+        answer = _density.answer_moments if moments else _density.answer_points
 
         def fill(rows: slice) -> None:
             part = np.empty((count, len(self.alpha[rows])))
-            _density.answer(
+            answer(
                 self.alpha[rows],
                 self.beta[rows],
                 self.amounts[rows],

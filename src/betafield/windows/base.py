@@ -171,9 +171,13 @@ class Places(NamedTuple):
 
 def _narrowed(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the counts in the narrowest signed integers that hold them."""
-    most = int(counts.max())
+    return counts.astype(narrowest(int(counts.max(initial=0))), copy=False)
+
+
+def narrowest(most: int) -> type[np.signedinteger[Any]]:
+    """Return the narrowest signed integers that hold numbers up to this one."""
     kinds = (np.int8, np.int16, np.int32)
-    return counts.astype(next((k for k in kinds if most <= np.iinfo(k).max), np.int64), copy=False)
+    return next((kind for kind in kinds if most <= np.iinfo(kind).max), np.int64)
 
 
 def padded(counts: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
