@@ -370,5 +370,5 @@ def test_too_many_polynomials_are_refused(monkeypatch):
     monkeypatch.setattr(sharing, "MOST_POLYNOMIALS", 3)
     context = np.array([[0.0, k / 8, 1.0] for k in range(1, 5) if k != 4])
     known = evidence_of(context, np.ones(3, dtype=bool)).polynomials
-    with pytest.raises(ValueError, match="found 4 distinct polynomials.*at most 3 can be counted"):
+    with pytest.raises(ValueError, match=r"found 4 distinct polynomials.*at most 3 can be counted"):
         evidence_of([[0.0, 0.9, 1.0]], np.array([True]), known=known)
