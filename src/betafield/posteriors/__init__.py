@@ -5,5 +5,14 @@ from betafield.posteriors.beta import Beta
 from betafield.posteriors.contextual import Contextual
 from betafield.posteriors.dirichlet import Dirichlet
 from betafield.posteriors.mixture import Mixture
+from betafield.posteriors.reference import constant_offset_mixture, exact_mixture
 
-__all__ = ["Beta", "Contextual", "Dirichlet", "Mixture", "Posterior"]
+__all__ = [
+    "Beta",
+    "Contextual",
+    "Dirichlet",
+    "Mixture",
+    "Posterior",
+    "constant_offset_mixture",
+    "exact_mixture",
+]
