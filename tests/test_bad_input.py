@@ -333,7 +333,7 @@ BAD_OPTIONS = [
         ("metric", value, [repr(value), "euclidean", "chebyshev", "manhattan"])
         for value in ("cosine", "Euclidean", None, 2)
     ),
-    *(("degree", value, [repr(value), "'auto'", "0"]) for value in (1, 2, -1, "linear", None)),
+    *(("degree", value, [repr(value), "'auto'", "0"]) for value in (3, 1.5, -1, "linear", None)),
     *(("n_jobs", value, [repr(value), "None", "-1"]) for value in (0, 1.5, "two")),
     *(
         ("scale", value, [repr(value), "'range'", "'std'", "None"])

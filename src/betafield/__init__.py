@@ -12,6 +12,7 @@ of the package is one word of that sentence:
     priors       what was believed before
     posteriors   what is then believed
     sharing      how trials under different contexts share a window
+    local        polynomials fitted to the trials of a window
     estimators   SmoothBetaClassifier, for people who know scikit-learn
 """
 

@@ -31,6 +31,10 @@ PATIENCE = 3
 TIE = 1e-12
 
 
+# Dimensions up to which local polynomials of degree 2 and of degree 1 are possible.
+QUADRATIC, LINEAR = 3, 6
+
+
 def theory(t: float, d: int, lipschitz: float) -> float:
     """Return Δ = L^(−2/(d+2)) t^(−1/(d+2)), the width that balances bias and variance.
 
@@ -45,6 +49,11 @@ def theory(t: float, d: int, lipschitz: float) -> float:
 def window(t: float, d: int) -> float:
     """Return t^(2/(d+2)), about the number of trials in a window of the width by theory."""
     return float(t ** (2.0 / (d + 2)))
+
+
+def highest_degree(d: int) -> int:
+    """Return the highest degree of local polynomials in d dimensions: 2 up to 3, 1 up to 6."""
+    return 2 if d <= QUADRATIC else 1 if d <= LINEAR else 0
 
 
 def check(bandwidth: Any) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from betafield import bandwidth as widths
 from betafield import lattice, priors, sharing, trials, units
+from betafield.posteriors import Beta
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
@@ -52,8 +53,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         A constant feature carries no distance.
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) a feature. None: the range of the first data seen.
-    degree : {"auto", 0}, default="auto"
-        Degree of the local polynomial. 0, the share of successes, is the paper's rule.
+    degree : {"auto", 0, 1, 2}, default="auto"
+        Degree of the polynomial fitted to the outcomes of a window. 0, their share, is the
+        paper's rule, and what "auto" means. 1 and 2 follow slopes and bends of π, so that
+        windows can be wider: 2 up to three features, 1 up to six, for two classes without
+        contexts and a bandwidth that is a number or "theory".
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
         With three classes and more: one shape a class, or two equal ones for all.
@@ -108,6 +112,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     _units_: units.Units
     _seen_: sharing.Seen
     _sharing_: str
+    _degree_: int
     _polynomials_: tuple[sharing.Polynomial, ...]
 
     def __init__(
@@ -272,8 +277,25 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return self._posterior_at(trials.points(self, X, reset=False))
 
     def _posterior_at(self, points: Floats) -> Posterior:
-        sums = self.windows_.sums(self._units_.scaled(points), self.bandwidth_, self.n_jobs)
-        return self._reading().posterior(sums, self._shapes(points))
+        scaled, shapes = self._units_.scaled(points), self._shapes(points)
+        if self._degree_:
+            return self._local_posterior(scaled, shapes)
+        sums = self.windows_.sums(scaled, self.bandwidth_, self.n_jobs)
+        return self._reading().posterior(sums, shapes)
+
+    def _local_posterior(self, scaled: Floats, shapes: Floats) -> Posterior:
+        """Return what local polynomials say: Beta(α + n_eff p̂, β + n_eff (1 − p̂))."""
+        from betafield import local
+
+        share, worth = local.estimates(
+            self.windows_, scaled, self.bandwidth_, self._degree_, self._weigh, self.n_jobs
+        )
+        return Beta(shapes[:, 1] + worth * share, shapes[:, 0] + worth * (1.0 - share))
+
+    def _weigh(self, counts: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """Return the trials and the successes of places with these counts."""
+        held = trials.untallied(counts.T, 2).astype(np.float64)
+        return held.sum(axis=1), np.ascontiguousarray(held[:, 1])
 
     def _mean(self, X: Any) -> Floats:
         """Return the posterior means, some points at a time: sums may take a kilobyte a point."""
@@ -311,8 +333,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         widths.check(self.bandwidth)
         if self.metric not in METRICS:
             raise ValueError(f"metric: found {self.metric!r}; allowed are {', '.join(METRICS)}")
-        if self.degree not in ("auto", 0):
-            raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto' and 0")
+        if isinstance(self.degree, bool) or self.degree not in ("auto", 0, 1, 2):
+            raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto', 0, 1 and 2")
         if self.sharing not in sharing.NAMES:
             raise ValueError(f"sharing: found {self.sharing!r}; allowed are 'exact' and 'mean'")
         if not widths.is_positive(self.lipschitz):
@@ -422,8 +444,29 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         self.n_trials_ = self._seen_.number()
         most = trials.MOST / (lattice.UNIT if self._seen_.distorted else 1.0)
         trials.require_countable("trials", np.array(self.n_trials_), most)
+        self._degree_ = self._possible_degree()
         self.bandwidth_ = self._width()
         return self
+
+    def _possible_degree(self) -> int:
+        """Return the degree of local polynomials; raise where it is not possible."""
+        if self.degree in ("auto", 0):
+            return 0
+        highest, why = widths.highest_degree(self.n_features_in_), ""
+        if len(self.classes_) > 2:
+            highest, why = 0, f"with {len(self.classes_)} classes"
+        elif self._seen_.distorted:
+            highest, why = 0, "with contexts"
+        elif self.bandwidth in ("loo", "auto"):
+            highest, why = 0, f"with bandwidth={self.bandwidth!r}"
+        elif int(self.degree) > highest:
+            why = (
+                f"with {self.n_features_in_} features, where a window seldom holds enough trials "
+                "for more terms"
+            )
+        if int(self.degree) > highest:
+            raise ValueError(f"degree: found {self.degree}; at most {highest} is possible {why}")
+        return int(self.degree)
 
     def _width(self) -> float:
         """Return the bandwidth for the trials known."""

@@ -21,6 +21,7 @@ from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
+from betafield.windows.moments import Weigh, moments, monomials
 from betafield.windows.zorder import visiting_order
 
 # Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
@@ -131,6 +132,24 @@ class Forest:
             parts = (index.sums(ordered[chunk], radius) for index in indexes)
             aligned = map(functools.partial(self._aligned, span), parts, indexes)
             _put(functools.reduce(np.add, aligned), order[chunk], out)
+
+        run(answer, len(queries), n_jobs)
+        return out
+
+    def moments(
+        self, queries: Floats, radii: Floats, degree: int, weigh: Weigh, n_jobs: int | None = None
+    ) -> Floats:
+        """Return (m, W, c): the moments within each of the rising radii of each query.
+
+        `weigh` tells the trials and the successes of places, given their counts.
+        """
+        kinds = monomials(self.d, degree)
+        indexes = self.indexes
+        out = np.zeros((len(queries), len(radii), len(kinds.exponents) + kinds.half))
+
+        def answer(chunk: slice) -> None:
+            for index in indexes:
+                out[chunk] += moments(index, queries[chunk], radii, degree, weigh)
 
         run(answer, len(queries), n_jobs)
         return out

@@ -33,7 +33,7 @@ computed reach of each place in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,8 @@ class KDTree:
     nodes: Nodes
     metric: int
     span: tuple[int, int]
+    # Moments of the nodes, once they were asked for, by degree.
+    moments: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> KDTree:
@@ -293,7 +295,7 @@ def _meet(
     """
     for j in range(begin, end):
         i = crossing[j]
-        nearest, farthest = _corners(nodes.box, node, queries, i, metric)
+        nearest, farthest = corners(nodes.box, node, queries, i, metric)
         if farthest <= limit:
             for k in range(out.shape[1]):
                 out[i, k] += nodes.sums[node, k]
@@ -323,7 +325,7 @@ def _look(
     if marks is not None and near.size:
         share_out(marks, start, stop)
     for i in near:
-        _measure(axes, start, stop, queries, i, metric, reach)
+        measure(axes, start, stop, queries, i, metric, reach)
         for j in range(stop - start):
             inside[j] = -np.int64(reach[j] <= limit)
         for k in nodes.used:
@@ -335,7 +337,7 @@ def _look(
 
 
 @inlined
-def _corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tuple[float, float]:
+def corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tuple[float, float]:
     """Return the reach of the nearest and of the farthest point of a node's box."""
     nearest = farthest = 0.0
     for k in range(queries.shape[1]):
@@ -357,7 +359,7 @@ def _corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tu
 
 
 @inlined
-def _measure(
+def measure(
     axes: Floats, start: int, stop: int, queries: Floats, i: int, metric: int, reach: Floats
 ) -> None:
     """Compute the reach of each place from start to stop."""

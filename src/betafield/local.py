@@ -1,0 +1,167 @@
+"""Local polynomials: what the moments of a window say about the probability at its centre.
+
+Outcomes s ∈ {0, 1} of the window's trials are fitted by a polynomial of z = (x − q)/Δ, with
+monomials φ up to a degree, a small ridge λ on all of them but the constant:
+
+    G = Σ w φ φᵀ + λ diag(0, 1, …, 1),    p̂ = (G⁻¹ Σ s φ)₀,    h = (G⁻¹)₀₀.
+
+p̂ is a weighted mean of the outcomes with Σ weights² = h, the ridge aside, so it is worth
+n_eff = 1/h trials, never more than the window's, and the posterior is
+Beta(α + n_eff p̂, β + n_eff (1 − p̂)). Degree 0 is the share of successes, and n_eff = n.
+
+h is also the leverage of a trial at q itself. Without that trial the fit is (p̂ − h s)/(1 − h),
+and is worth (1 − h)/h trials: leaving one out costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield._jit import kernel
+from betafield.windows.moments import Monomials, monomials
+
+if TYPE_CHECKING:
+    from betafield.windows import Forest
+    from betafield.windows.moments import Weigh
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+RIDGE = 0.1
+# Points at a time: moments may take kilobytes a point.
+BLOCK = 8192
+
+
+class Fits(NamedTuple):
+    """Local fits at m points, for W widths and D degrees.
+
+    Parameters
+    ----------
+    share : array of shape (m, W, D)
+        p̂, as fitted: it may leave [0, 1].
+    leverage : array of shape (m, W, D)
+        h; 1 where there are no trials.
+    held : array of shape (m, W)
+        Trials in the window.
+    """
+
+    share: Floats
+    leverage: Floats
+    held: Floats
+
+    def estimate(self) -> tuple[Floats, Floats]:
+        """Return p̂ within [0, 1], and n_eff = 1/h, at most the number of trials."""
+        return self.share.clip(0.0, 1.0), np.minimum(1.0 / self.leverage, self.held[..., None])
+
+    def without(self, own: Floats, won: Floats) -> tuple[Floats, Floats]:
+        """Return what `estimate` would without a trial at the point itself, of weight `own`.
+
+        `won` is 1 if it was a success.
+        """
+        own, won = own[:, None, None], won[:, None, None]
+        left = 1.0 - np.minimum(self.leverage * own, 1.0)
+        alone = left < 1e-9
+        safe = np.where(alone, 1.0, left)
+        share = (self.share - self.leverage * own * won) / safe
+        worth = np.where(alone, 0.0, left / self.leverage)
+        most = np.maximum(self.held[..., None] - own, 0.0)
+        return share.clip(0.0, 1.0), np.minimum(worth, most)
+
+
+def fits(moments: Floats, radii: Floats, d: int, degrees: tuple[int, ...]) -> Fits:
+    """Return the local fits of windows with these moments (m, W, c), as `windows.moments` has them.
+
+    The moments are those for the highest of the degrees.
+    """
+    kinds = monomials(d, max(degrees))
+    m, w, _ = moments.shape
+    share, leverage = np.empty((m, w, len(degrees))), np.empty((m, w, len(degrees)))
+    for k, degree in enumerate(degrees):
+        products = _products(d, degree, max(degrees))
+        _fit(moments, radii, kinds, products, RIDGE, share[..., k], leverage[..., k])
+    return Fits(share, leverage, moments[..., 0])
+
+
+def estimates(
+    windows: Forest,
+    queries: Floats,
+    width: float,
+    degree: int,
+    weigh: Weigh,
+    n_jobs: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return p̂ and n_eff at each of the (m, d) queries."""
+    share, worth, radii = np.empty(len(queries)), np.empty(len(queries)), np.array([width])
+    for start in range(0, len(queries), BLOCK):
+        rows = slice(start, start + BLOCK)
+        sums = windows.moments(queries[rows], radii, degree, weigh, n_jobs)
+        found = fits(sums, radii, windows.d, (degree,)).estimate()
+        share[rows], worth[rows] = (part[:, 0, 0] for part in found)
+    return share, worth
+
+
+def _products(d: int, degree: int, highest: int) -> Ints:
+    """Return (p, p): which monomial, up to twice the highest degree, the product of two is."""
+    kinds = monomials(d, highest)
+    number = {tuple(e): i for i, e in enumerate(kinds.exponents.tolist())}
+    basis = [e for e in kinds.exponents.tolist() if sum(e) <= degree]
+    return np.array(
+        [[number[tuple(a + b for a, b in zip(e, f, strict=True))] for f in basis] for e in basis]
+    )
+
+
+@kernel
+def _fit(
+    moments: Floats,
+    radii: Floats,
+    kinds: Monomials,
+    products: Ints,
+    ridge: float,
+    share: Floats,
+    leverage: Floats,
+) -> None:
+    n, p = kinds.exponents.shape[0], products.shape[0]
+    factor, row, scale = np.empty((p, p)), np.empty(p), np.empty(n)
+    for w in range(radii.size):
+        for e in range(n):
+            scale[e] = radii[w] ** -float(kinds.exponents[e].sum())
+        for i in range(moments.shape[0]):
+            sums = moments[i, w]
+            share[i, w], leverage[i, w] = 0.5, 1.0
+            if sums[0] > 0.0:
+                for a in range(p):
+                    for b in range(a + 1):
+                        e = products[a, b]
+                        factor[a, b] = sums[e] * scale[e]
+                    if a > 0:
+                        factor[a, a] += ridge
+                _first_of_inverse(factor, row)
+                value = 0.0
+                for a in range(p):
+                    value += row[a] * sums[n + a] * scale[a]
+                share[i, w], leverage[i, w] = value, row[0]
+
+
+@kernel
+def _first_of_inverse(factor: Floats, row: Floats) -> None:
+    """Write the first row of the inverse of a symmetric matrix, whose lower half is overwritten."""
+    p = row.size
+    for a in range(p):
+        for b in range(a + 1):
+            value = factor[a, b]
+            for k in range(b):
+                value -= factor[a, k] * factor[b, k]
+            factor[a, b] = np.sqrt(value) if a == b else value / factor[b, b]
+    for a in range(p):
+        value = 1.0 if a == 0 else 0.0
+        for k in range(a):
+            value -= factor[a, k] * row[k]
+        row[a] = value / factor[a, a]
+    for a in range(p - 1, -1, -1):
+        value = row[a]
+        for k in range(a + 1, p):
+            value -= factor[k, a] * row[k]
+        row[a] = value / factor[a, a]
