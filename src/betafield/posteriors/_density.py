@@ -39,18 +39,18 @@ from betafield.lattice import STEP
 Floats = npt.NDArray[np.float64]
 
 # Mass at less than e^-DROP of the peak does not count.
-DROP = 27.0
+DROP = 25.0
 # Cells of the lattice on each side of 0 that are looked at: u within ±REACH.
 CELLS = 256
 REACH = CELLS * STEP
 # The lattice may be halved so many times.
 LEVELS = 5
 # Spacing of nodes in standard deviations of u, and as a share of the way to a singularity.
-SPACING, SHARE = 0.6, 0.125
+SPACING, SHARE = 0.75, 0.125
 # From this curvature on a Taylor series of this order serves all of a row, to this distance.
 NARROW, ORDER, RADIUS = 300.0, 12, 0.9
 # Even and odd nodes agree so far if the spacing is right; the error is the square of it, or less.
-AGREE = 1e-5
+AGREE = 2e-4
 SPAN, GAUSS = 12, 4
 # Slopes of a polynomial at points of the lattice, from one before the first cell to two after
 # the last, at the end of its row.
