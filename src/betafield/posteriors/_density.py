@@ -1009,6 +1009,13 @@ def _share(small: Floats, table: Floats, missing: float, mass: float) -> float:
 MOMENTS, BERNSTEIN, BELOW, ABOVE, PDF, PPF = range(6)
 
 
+@kernel
+def _room(columns: int, shifts: int, polynomials: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return terms, nodes, small and state for one row after the other."""
+    terms = np.empty((4, max(columns, shifts, polynomials)))
+    return terms, np.empty((9, NODES)), np.empty(SMALL), np.empty(8)
+
+
 # Two kernels for all questions: nearly all there is to compile is what they share, and whoever
 # asks for means only need not wait for the rest.
 
@@ -1029,22 +1036,10 @@ def answer_moments(
     out: Floats,
 ) -> None:
     """Write moments, (k, m): the mean and the variance, or E binom(p, k) θ^k (1−θ)^(p−k)."""
-    most = max(amounts.shape[1], trials.shape[1], repeats.shape[1])
-    terms, nodes = np.empty((4, most)), np.empty((9, NODES))
-    small, state = np.empty(SMALL), np.empty(8)
+    terms, nodes, small, state = _room(amounts.shape[1], trials.shape[1], repeats.shape[1])
     for row in range(alpha.size):
-        prepared(
-            alpha[row],
-            beta[row],
-            amounts[row],
-            first,
-            factors[row],
-            trials[row],
-            repeats[row],
-            polys,
-            terms,
-            state,
-        )
+        parts = amounts[row], first, factors[row], trials[row], repeats[row]
+        prepared(alpha[row], beta[row], *parts, polys, terms, state)
         stretches = build(terms, polys, table, nodes, small, state)
         if what == MOMENTS:
             out[0, row], out[1, row] = _mean_and_variance(nodes, small, state, stretches)
@@ -1068,22 +1063,10 @@ def answer_points(
     out: Floats,
 ) -> None:
     """Write (k, m) densities, tails or quantiles of (k, m) values."""
-    most = max(amounts.shape[1], trials.shape[1], repeats.shape[1])
-    terms, nodes = np.empty((4, most)), np.empty((9, NODES))
-    small, state = np.empty(SMALL), np.empty(8)
+    terms, nodes, small, state = _room(amounts.shape[1], trials.shape[1], repeats.shape[1])
     for row in range(alpha.size):
-        prepared(
-            alpha[row],
-            beta[row],
-            amounts[row],
-            first,
-            factors[row],
-            trials[row],
-            repeats[row],
-            polys,
-            terms,
-            state,
-        )
+        parts = amounts[row], first, factors[row], trials[row], repeats[row]
+        prepared(alpha[row], beta[row], *parts, polys, terms, state)
         stretches = build(terms, polys, table, nodes, small, state)
         ends = _add_up(nodes, small, table, state, stretches)
         for k in range(values.shape[0]):
