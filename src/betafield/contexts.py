@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 # What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
 _ROUNDING = 1e-12
+# What raising a line by many degrees leaves over.
+_ELEVATION = 1e-14
 # A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
 _HIGHEST_DEGREE = 100
 
@@ -363,6 +365,23 @@ def mirrored(context: Any) -> Floats:
     array([0. , 0.8])
     """
     return 1.0 - checked(context)[..., ::-1]
+
+
+def is_affine(context: Floats) -> npt.NDArray[np.bool_]:
+    """Return which of the rows (t, p + 1) are straight lines, however high their degree.
+
+    Equally spaced coefficients, up to what degree elevation leaves of rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield import contexts
+    >>> contexts.is_affine(np.array([[0.0, 0.5, 1.0], [0.0, 1.0, 1.0]])).tolist()
+    [True, False]
+    """
+    share = np.linspace(0.0, 1.0, context.shape[1])
+    line = context[:, :1] * (1.0 - share) + context[:, -1:] * share
+    return np.asarray((np.abs(context - line) <= _ELEVATION).all(axis=1))
 
 
 def elevate(context: Any, degree: int) -> Floats:

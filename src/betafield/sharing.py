@@ -155,7 +155,7 @@ def distorted(
     _require_possible(there, context)
     happened = [_happened(columns[k], there[k], weight, context, bool(k)) for k in (0, 1)]
     learned = _Trials(*(np.concatenate(parts) for parts in zip(*happened, strict=True)))
-    if _is_affine(learned.context).all():
+    if contexts.is_affine(learned.context).all():
         learned = learned._replace(context=learned.context[:, [0, -1]])
     trials.require_countable("trials", learned.held * learned.size, trials.MOST / lattice.UNIT)
     return _mean(learned) if sharing == "mean" else _exact(learned, known)
@@ -212,15 +212,6 @@ def _happened(
     )
 
 
-def _is_affine(rows: Floats) -> npt.NDArray[np.bool_]:
-    """Return which rows have equally spaced coefficients."""
-    if rows.shape[1] <= 2:
-        return np.ones(len(rows), dtype=np.bool_)
-    share = np.linspace(0.0, 1.0, rows.shape[1])
-    line = rows[:, :1] * (1.0 - share) + rows[:, -1:] * share
-    return np.asarray((np.abs(rows - line) <= ROUNDING).all(axis=1))
-
-
 # Exact -------------------------------------------------------------------------------------
 
 
@@ -228,7 +219,7 @@ def _exact(learned: _Trials, known: tuple[Polynomial, ...]) -> Evidence:
     from betafield.windows import Shifts
 
     likelihood = learned.likelihood()
-    is_affine = _is_affine(learned.context)
+    is_affine = contexts.is_affine(learned.context)
     pure = np.stack([is_affine & (likelihood[:, k] == 0.0) for k in (-1, 0)])
     shifted = is_affine & ~pure.any(axis=0)
     sized = learned.size != 1.0
@@ -314,7 +305,7 @@ def recounted(
 
 
 def _mean(learned: _Trials) -> Evidence:
-    is_affine = _is_affine(learned.context)
+    is_affine = contexts.is_affine(learned.context)
     if not is_affine.all():
         row = int(learned.rows[~is_affine].min())
         raise ValueError(
@@ -346,7 +337,7 @@ def _seen(learned: _Trials) -> Seen:
     """Return what these trials leave to see."""
     lowest, highest = learned.context.min(axis=1), learned.context.max(axis=1)
     plain = (learned.context[:, 0] == 0.0) & (learned.context[:, -1] == 1.0)
-    plain &= _is_affine(learned.context)
+    plain &= contexts.is_affine(learned.context)
     parts = (np.ones(len(lowest)), ~plain, lowest, 1.0 - highest)
     units = [np.rint(part * learned.size * trials.FRACTIONS) for part in parts]
     return Seen(*(_exact_dot(unit.astype(np.int64), learned.held) for unit in units))

@@ -55,7 +55,7 @@ Bools = npt.NDArray[np.bool_]
 def transformed(post: Posterior, context: Any) -> Posterior:
     """Return the posterior of the success probability under a context; see `Posterior.under`."""
     coefficients = _one_a_row(post, context)
-    if not _is_affine(coefficients):
+    if not contexts.is_affine(coefficients).all():
         return Polynomial(post, coefficients)
     ends = coefficients[:, [0, -1]]
     if (ends == (0.0, 1.0)).all():
@@ -81,16 +81,6 @@ def _one_a_row(post: Posterior, context: Any) -> Floats:
             "one context for all rows, or one a row, is needed"
         )
     return np.broadcast_to(values, (len(post), values.shape[-1]))
-
-
-def _is_affine(coefficients: Floats) -> bool:
-    """Tell whether all coefficients are equally spaced: affine, however high the degree."""
-    if coefficients.shape[1] <= 2:
-        return True
-    first, last = coefficients[:, :1], coefficients[:, -1:]
-    line = first + (last - first) * np.linspace(0.0, 1.0, coefficients.shape[1])
-    rounding = 4.0 * _EPS * coefficients.max(axis=1, keepdims=True)
-    return bool((np.abs(coefficients - line) <= rounding).all())
 
 
 class _Transformed(Posterior):
