@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from betafield import bandwidth as widths
 from betafield import lattice, priors, sharing, trials, units
-from betafield.posteriors import Beta
+from betafield.posteriors import Beta, Blend, Mixture
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
+    from betafield.weighing import Weighing
     from betafield.windows import Forest
 
 Floats = npt.NDArray[np.float64]
@@ -108,11 +109,14 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     bandwidth_: float
     scale_: Floats
     bounds_: Floats
+    relevance_: Floats
+    weights_: npt.NDArray[Any]
     windows_: Forest
     _units_: units.Units
     _seen_: sharing.Seen
     _sharing_: str
-    _degree_: int
+    _chosen_: tuple[int | float, npt.NDArray[Any]]
+    _beside_: dict[tuple[float, ...], Forest]
     _polynomials_: tuple[sharing.Polynomial, ...]
 
     def __init__(
@@ -121,7 +125,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         *,
         lipschitz: float = 1.0,
         metric: str = "euclidean",
-        scale: Any = "range",
+        scale: Any = "auto",
         bounds: Any = None,
         degree: int | str = "auto",
         prior: Any = (1.0, 1.0),
@@ -278,19 +282,46 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _posterior_at(self, points: Floats) -> Posterior:
         scaled, shapes = self._units_.scaled(points), self._shapes(points)
-        if self._degree_:
+        if self._is_plain() and (len(self.weights_) > 1 or self.weights_["degree"][0]):
             return self._local_posterior(scaled, shapes)
-        sums = self.windows_.sums(scaled, self.bandwidth_, self.n_jobs)
+        each = [self._counted_posterior(scaled, shapes, record) for record in self.weights_]
+        return each[0] if len(each) == 1 else Blend(np.log(self.weights_["weight"]), each)
+
+    def _counted_posterior(self, scaled: Floats, shapes: Floats, record: Any) -> Posterior:
+        """Return what the sums of windows say."""
+        windows = self._windows_for(record["relevance"])
+        sums = windows.sums(scaled * record["relevance"], float(record["width"]), self.n_jobs)
         return self._reading().posterior(sums, shapes)
 
     def _local_posterior(self, scaled: Floats, shapes: Floats) -> Posterior:
-        """Return what local polynomials say: Beta(α + n_eff p̂, β + n_eff (1 − p̂))."""
+        """Return what local polynomials say: mixtures of Beta(α + n_eff p̂, β + n_eff (1 − p̂))."""
         from betafield import local
 
-        share, worth = local.estimates(
-            self.windows_, scaled, self.bandwidth_, self._degree_, self._weigh, self.n_jobs
-        )
-        return Beta(shapes[:, 1] + worth * share, shapes[:, 0] + worth * (1.0 - share))
+        weights = self.weights_
+        share, worth = np.empty((2, len(scaled), len(weights)))
+        for relevance in np.unique(weights["relevance"], axis=0):
+            these = (weights["relevance"] == relevance).all(axis=1)
+            share[:, these], worth[:, these] = local.estimates(
+                self._windows_for(relevance),
+                scaled * relevance,
+                weights["width"][these],
+                weights["degree"][these],
+                self._weigh,
+                self.n_jobs,
+            )
+        alpha, beta = shapes[:, 1:] + worth * share, shapes[:, :1] + worth * (1.0 - share)
+        if len(weights) == 1:
+            return Beta(alpha[:, 0], beta[:, 0])
+        return Mixture(np.log(weights["weight"]), alpha, beta)
+
+    def _windows_for(self, relevance: Floats) -> Forest:
+        """Return the windows in which features have this relevance."""
+        if np.array_equal(relevance, self.relevance_):
+            return self.windows_
+        key = tuple(relevance.tolist())
+        if key not in self._beside_:
+            self._beside_[key] = self.windows_.stretched(relevance / self.relevance_)
+        return self._beside_[key]
 
     def _weigh(self, counts: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the trials and the successes of places with these counts."""
@@ -388,8 +419,12 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 self.scale, self.bounds_, points, lambda: evidence.weights(len(columns))
             )
             self.scale_ = self._units_.unit
+            self.relevance_ = np.ones(points.shape[1])
             self.windows_ = Forest(points.shape[1], self.metric)
-        places = Places(self._units_.axes(points), evidence.counts, evidence.shifts)
+        axes = self._units_.axes(points)
+        if np.any(self.relevance_ != 1.0):
+            axes *= self.relevance_[:, None]
+        places = Places(axes, evidence.counts, evidence.shifts)
         self._seen_ = self._seen_.plus(evidence.seen)
         return self._know(self.windows_.insert(places))
 
@@ -428,10 +463,13 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _joined(self, other: SmoothBetaClassifier) -> Forest:
         """Return the windows of both models, the polynomials of the other counted as here."""
+        theirs = other.windows_
+        if not np.array_equal(other.relevance_, self.relevance_):
+            theirs = theirs.stretched(self.relevance_ / other.relevance_)
         if other._polynomials_ == self._polynomials_ or not other._polynomials_:
-            return self.windows_.merge(other.windows_)
+            return self.windows_.merge(theirs)
         self._polynomials_, places = sharing.recounted(
-            other.windows_.places, other._polynomials_, self._polynomials_
+            theirs.places, other._polynomials_, self._polynomials_
         )
         windows = self.windows_
         for part in places:
@@ -444,61 +482,97 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         self.n_trials_ = self._seen_.number()
         most = trials.MOST / (lattice.UNIT if self._seen_.distorted else 1.0)
         trials.require_countable("trials", np.array(self.n_trials_), most)
-        self._degree_ = self._possible_degree()
-        self.bandwidth_ = self._width()
+        return self._choose()
+
+    def _choose(self) -> Self:
+        """Choose the windows for the trials known: anew as t doubles."""
+        degrees = self._degrees()
+        t = self._chosen_[0] if hasattr(self, "_chosen_") else 0
+        if self._weighs() and self.n_trials_ >= 2 * t:
+            self._chosen_ = self.n_trials_, self._weighing(degrees)()
+        self.weights_ = self._weights(degrees)
+        self.bandwidth_ = float(self.weights_["width"][0])
+        self._relate(self.weights_["relevance"][0])
         return self
 
-    def _possible_degree(self) -> int:
-        """Return the degree of local polynomials; raise where it is not possible."""
-        if self.degree in ("auto", 0):
-            return 0
-        highest, why = widths.highest_degree(self.n_features_in_), ""
-        if len(self.classes_) > 2:
-            highest, why = 0, f"with {len(self.classes_)} classes"
-        elif self._seen_.distorted:
-            highest, why = 0, "with contexts"
-        elif self.bandwidth in ("loo", "auto"):
-            highest, why = 0, f"with bandwidth={self.bandwidth!r}"
-        elif int(self.degree) > highest:
+    def _weighs(self) -> bool:
+        """Return whether anything about the windows is learned from the trials."""
+        return self.bandwidth in ("loo", "auto") or self._is_scaled_by("ard")
+
+    def _is_scaled_by(self, *names: str) -> bool:
+        return isinstance(self.scale, str) and self.scale in names
+
+    def _weights(self, degrees: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return the windows in use: those last chosen, shrunk since then as theory has it."""
+        from betafield import weighing
+
+        if not self._weighs():
+            return weighing.records(
+                [weighing.given(self._width(), degrees[0], self.n_features_in_)]
+            )
+        t, kept = self._chosen_
+        if self.bandwidth != "auto" or len(self.classes_) > 2:  # mixtures are for two classes
+            kept = kept[:1].copy()
+            kept["weight"] = 1.0
+        if self.bandwidth not in ("loo", "auto"):
+            kept["width"] = self._width()
+            return kept
+        return weighing.shrunk(kept, self.n_trials_ / t, self._sides(), self.windows_.metric)
+
+    def _width(self) -> float:
+        if self.bandwidth == "theory":
+            t = self.n_trials_ * self._seen_.share()
+            return widths.theory(t, self.n_features_in_, self.lipschitz)
+        return float(self.bandwidth)
+
+    def _weighing(self, degrees: tuple[int, ...]) -> Weighing:
+        from betafield import weighing
+
+        scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
+        if self._is_plain():
+            scoring = weighing.LocalScoring(self._weigh, degrees, self.n_jobs)
+        return weighing.Weighing(
+            [p._replace(axes=p.axes / self.relevance_[:, None]) for p in self.windows_.places],
+            self.windows_.metric,
+            scoring,
+            lambda axes: self._shapes(self._units_.restored(axes)),
+            self._sides(),
+            None if self.bandwidth in ("loo", "auto") else self._width(),
+            self._is_scaled_by("ard") or (self._is_scaled_by("auto") and self.bandwidth == "auto"),
+            weighing.PRICE if self.bandwidth == "auto" else 0.0,
+        )
+
+    def _is_plain(self) -> bool:
+        """Return whether all there is to learn from are two classes without contexts."""
+        return len(self.classes_) == 2 and not self._seen_.distorted
+
+    def _sides(self) -> Floats:
+        return np.asarray((self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_)
+
+    def _relate(self, relevance: Floats) -> None:
+        """Hold the trials in windows of this relevance from now on."""
+        if not np.array_equal(relevance, self.relevance_):
+            self.windows_ = self.windows_.stretched(relevance / self.relevance_)
+            self.relevance_ = relevance
+        self._beside_ = {}
+
+    def _degrees(self) -> tuple[int, ...]:
+        """Return the degrees that may be used here; raise if the one asked for may not."""
+        highest = widths.highest_degree(self.n_features_in_) if self._is_plain() else 0
+        if self.degree == "auto":
+            weighs = self.bandwidth == "auto" and self._is_plain() and np.any(self._sides() > 0)
+            return widths.weighed_degrees(self.n_features_in_) if weighs else (0,)
+        degree = int(self.degree)
+        if degree > highest:
             why = (
                 f"with {self.n_features_in_} features, where a window seldom holds enough trials "
                 "for more terms"
             )
-        if int(self.degree) > highest:
-            raise ValueError(f"degree: found {self.degree}; at most {highest} is possible {why}")
-        return int(self.degree)
-
-    def _width(self) -> float:
-        """Return the bandwidth for the trials known."""
-        d = self.n_features_in_
-        if not isinstance(self.bandwidth, str):
-            return float(self.bandwidth)
-        if self.bandwidth == "theory":
-            return widths.theory(self.n_trials_ * self._seen_.share(), d, self.lipschitz)
-        # Chosen anew as t doubles; in between it shrinks as theory has it.
-        t, width = getattr(self, "_chosen_", (0, 0.0))
-        if self.n_trials_ >= 2 * t:
-            t, width = self._chosen_ = self.n_trials_, self._leave_one_out()
-        return float(width * (self.n_trials_ / t) ** (-1.0 / (d + 2)))
-
-    def _leave_one_out(self) -> float:
-        """Return the width that best predicts each trial from the others."""
-        sides = (self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_
-        return widths.leave_one_out(
-            widths.HeldOut(
-                self.windows_,
-                self._reading(),
-                lambda axes: self._shapes(self._units_.restored(axes)),
-                self.n_jobs,
-            ),
-            widths.candidates(sides, self._diameter(sides), self.windows_.size),
-            enough=widths.window(self.n_trials_, self.n_features_in_),
-        )
-
-    def _diameter(self, sides: Floats) -> float:
-        """Return the longest distance in a box; 1 where all points are one."""
-        order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[self.windows_.metric]
-        return float(np.linalg.norm(sides, order)) or 1.0
+            if not self._is_plain():
+                n = len(self.classes_)
+                why = f"with {n} classes" if n > 2 else "with contexts"
+            raise ValueError(f"degree: found {degree}; at most {highest} is possible {why}")
+        return (degree,)
 
     def _shapes(self, points: Floats) -> Floats:
         return priors.shapes(self.prior, points, len(self.classes_))
@@ -519,7 +593,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"other: its sharing is {other._sharing_!r}, here it is {self._sharing_!r}"
             )
-        ranged = all(isinstance(m.scale, str) and m.scale == "range" for m in (self, other))
+        ranged = all(m._is_scaled_by("auto", "range", "ard") for m in (self, other))
         shared = ("n_features_in_", "feature_names_in_", "classes_")
         for name in (*shared, "bounds_") if ranged else (*shared, "scale_"):
             ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))

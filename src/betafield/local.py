@@ -85,21 +85,28 @@ def fits(moments: Floats, radii: Floats, d: int, degrees: tuple[int, ...]) -> Fi
     return Fits(share, leverage, moments[..., 0])
 
 
+def totals(moments: Floats, d: int, degree: int) -> tuple[Floats, Floats]:
+    """Return the trials and the successes of windows with these moments (m, c)."""
+    return moments[:, 0], moments[:, len(monomials(d, degree).exponents)]
+
+
 def estimates(
     windows: Forest,
     queries: Floats,
-    width: float,
-    degree: int,
+    widths: Floats,
+    degrees: Ints,
     weigh: Weigh,
     n_jobs: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return p̂ and n_eff at each of the (m, d) queries."""
-    share, worth, radii = np.empty(len(queries)), np.empty(len(queries)), np.array([width])
+    """Return p̂ and n_eff, (m, k): at each of the m queries for each of k widths and degrees."""
+    radii, which = np.unique(widths, return_inverse=True)
+    powers, kind = np.unique(degrees, return_inverse=True)
+    share, worth = np.empty((len(queries), len(widths))), np.empty((len(queries), len(widths)))
     for start in range(0, len(queries), BLOCK):
         rows = slice(start, start + BLOCK)
-        sums = windows.moments(queries[rows], radii, degree, weigh, n_jobs)
-        found = fits(sums, radii, windows.d, (degree,)).estimate()
-        share[rows], worth[rows] = (part[:, 0, 0] for part in found)
+        sums = windows.moments(queries[rows], radii, int(powers[-1]), weigh, n_jobs)
+        found = fits(sums, radii, windows.d, tuple(powers.tolist())).estimate()
+        share[rows], worth[rows] = (part[:, which, kind] for part in found)
     return share, worth
 
 

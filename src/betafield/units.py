@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-SCALES = ("range", "std")
+SCALES = ("auto", "range", "ard", "std")
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
         _require_span(bounds)
         if scale not in SCALES:
             raise ValueError(
-                f"scale: found {scale!r}; allowed are 'range', 'std', None, or one number a feature"
+                f"scale: found {scale!r}; allowed are 'auto', 'range', 'ard', 'std', None, or one "
+                "number a feature"
             )
-        unit = bounds[:, 1] - bounds[:, 0] if scale == "range" else _deviations(X, weigh())
+        unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
     unit = _numbers("scale", scale)
     if unit.shape != (d,):

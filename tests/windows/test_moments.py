@@ -1,5 +1,8 @@
 """Moments of windows against plain sums over all trials."""
 
+from fractions import Fraction
+from math import comb, prod
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +15,8 @@ from betafield.windows.kdtree import LEAF_SIZE
 from betafield.windows.moments import moments, monomials
 
 NORMS = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}
+# Dimensions with degrees that are used, and on the line some more.
+KINDS = [(1, 3), (1, 4), *((d, degree) for d in range(1, 7) for degree in range(3))]
 
 
 def generated(seed, n, d, step=None):
@@ -26,7 +31,19 @@ def weigh(counts):
     return counts.sum(axis=0).astype(np.float64), counts[1].astype(np.float64)
 
 
-def plain(places, queries, radii, degree, metric):
+def built(places, metric="euclidean"):
+    d = len(places.axes)
+    kind = Line if d == 1 else KDTree
+    return kind.build(Places(places.axes.copy(), places.counts.copy()), metric_code(metric, d))
+
+
+def windows(reach, radii, hole):
+    """Which places are in each window."""
+    within = [reach <= radius for radius in radii]
+    return [within[0], *(w & ~within[0] for w in within[1:])] if hole else within
+
+
+def plain(places, queries, radii, degree, metric, hole=False):
     """Σ w z^e and Σ s z^e over the trials within each radius, one by one."""
     exponents = monomials(len(places.axes), degree).exponents
     low = exponents[exponents.sum(axis=1) <= degree]
@@ -35,36 +52,127 @@ def plain(places, queries, radii, degree, metric):
     for q in queries:
         z = places.axes.T - q
         reach = np.linalg.norm(z, NORMS[metric], axis=1)
-        for radius in radii:
-            near = reach <= radius
+        for near in windows(reach, radii, hole):
             powers = np.prod(z[near][:, None] ** exponents, axis=2)
             few = np.prod(z[near][:, None] ** low, axis=2)
             out.append(np.concatenate([held[near] @ powers, won[near] @ few]))
     return np.array(out).reshape(len(queries), len(radii), -1)
 
 
+def exact(places, query, radius, degree, metric):
+    """The same sums of one window in fractions, without rounding; and what each is measured by.
+
+    The measure of a sum Σ w z^e is Σ w r^|e|, r the radius.
+    """
+    kinds = monomials(len(places.axes), degree)
+    columns = [*kinds.exponents.tolist(), *kinds.exponents[: kinds.half].tolist()]
+    sums, measures = [Fraction(0)] * len(columns), [Fraction(0)] * len(columns)
+    held, won = weigh(places.counts)
+    for j, x in enumerate(places.axes.T):
+        z = [Fraction(float(a)) - Fraction(float(b)) for a, b in zip(x, query, strict=True)]
+        if not inside(z, Fraction(radius), metric):
+            continue
+        for c, e in enumerate(columns):
+            w = Fraction(float(held[j] if c < len(kinds.exponents) else won[j]))
+            sums[c] += w * prod(a**k for a, k in zip(z, e, strict=True))
+            measures[c] += w * Fraction(radius) ** sum(e)
+    return np.array(sums, dtype=float), np.array(measures, dtype=float)
+
+
+def inside(z, radius, metric):
+    if metric == "euclidean":
+        return sum(a * a for a in z) <= radius * radius
+    sizes = [abs(a) for a in z]
+    return (max(sizes) if metric == "chebyshev" else sum(sizes)) <= radius
+
+
 @pytest.mark.parametrize("metric", list(NORMS))
 @given(
     seed=st.integers(0, 2**32),
-    d=st.integers(1, 4),
+    kind=st.sampled_from(KINDS),
     n=st.integers(1, 4 * LEAF_SIZE),
-    degree=st.integers(0, 2),
     step=st.sampled_from([None, 0.25]),
+    hole=st.booleans(),
 )
-def test_moments_are_sums_over_the_window(metric, seed, d, n, degree, step):
+def test_moments_are_sums_over_the_window(metric, seed, kind, n, step, hole):
+    d, degree = kind
     places = generated(seed, n, d, step)
     # Radii that no distance on the grid of 1/4 is equal to.
     radii = np.array([0.1, 0.33, 0.7, 1.3])
     queries = generated(seed + 1, 8, d, step).axes.T.copy()
-    expected = plain(places, queries, radii, degree, metric)
-    kind = Line if d == 1 else KDTree
-    index = kind.build(Places(places.axes.copy(), places.counts.copy()), metric_code(metric, d))
-    found = moments(index, queries, radii, degree, weigh)
+    expected = plain(places, queries, radii, degree, metric, hole)
+    found = moments(built(places, metric), queries, radii, degree, weigh, hole=hole)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("metric", list(NORMS))
+@given(
+    seed=st.integers(0, 2**32),
+    d=st.integers(1, 3),
+    n=st.integers(1, 3 * LEAF_SIZE),
+    hole=st.booleans(),
+)
+def test_places_on_a_border_are_inside_it(metric, seed, d, n, hole):
+    # On a grid of 1/4 all reaches are exact, and many are equal to a limit; places repeat.
+    places = generated(seed, n, d, step=0.25)
+    radii = np.array([0.0, 0.25, 0.5, 0.75, 1.25, 4.0])
+    queries = generated(seed + 1, 6, d, step=0.25).axes.T.copy()
+    found = moments(built(places, metric), queries, radii, 2, weigh, hole=hole)
+    expected = plain(places, queries, radii, 2, metric, hole)
+    # Trials are counted exactly, so one place in the wrong ring cannot pass for rounding.
+    np.testing.assert_array_equal(found[..., 0], expected[..., 0])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", list(NORMS))
+@given(
+    seed=st.integers(0, 2**32),
+    d=st.integers(1, 3),
+    spread=st.sampled_from([1.0, 1e-3, 1e-9]),
+    offset=st.sampled_from([0.0, 2.0**10, -(2.0**20)]),
+)
+def test_no_window_is_too_small_or_too_far_off_to_be_exact(metric, seed, d, spread, offset):
+    # Two clusters in one leaf: windows inside a cluster are far smaller than the leaf's box.
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, 2, size=(1, 60)) + spread * rng.uniform(-1, 1, size=(d, 60))
+    places = Places(clusters + offset, rng.integers(0, 4, size=(2, 60)))
+    queries = places.axes.T[:2].copy()
+    radii = spread * np.array([0.3, 1.0, 1.0 + 1.0 / spread])
+    found = moments(built(places, metric), queries, radii, 2, weigh)
+    for q, row in zip(queries, found, strict=True):
+        for radius, got in zip(radii, row, strict=True):
+            sums, measures = exact(places, q, radius, 2, metric)
+            assert np.all(np.abs(got - sums) <= 1e-11 * measures)
+
+
+def test_windows_need_not_be_smaller_than_all():
+    places = generated(0, 300, 2)
+    everything = moments(built(places), np.zeros((1, 2)), np.array([np.inf]), 2, weigh)
+    np.testing.assert_allclose(
+        everything, plain(places, np.zeros((1, 2)), [np.inf], 2, "euclidean"), rtol=1e-10
+    )
+    nothing = moments(built(places), np.full((1, 2), 9.0), np.array([0.5, 1.0]), 2, weigh)
+    assert not nothing.any()
+
+
+def test_no_queries_have_no_moments():
+    found = moments(built(generated(0, 300, 2)), np.empty((0, 2)), np.array([0.5, 1.0]), 1, weigh)
+    assert found.shape == (0, 2, 6 + 3)
+
+
+def test_a_query_has_its_own_moments_in_any_order_of_the_queries():
+    places, queries = generated(0, 5_000, 2), generated(1, 300, 2).axes.T.copy()
+    tree, radii = built(places), np.array([0.05, 0.2])
+    together = moments(tree, queries, radii, 2, weigh)
+    backwards = moments(tree, queries[::-1].copy(), radii, 2, weigh)
+    one_by_one = [moments(tree, q[None], radii, 2, weigh)[0] for q in queries]
+    np.testing.assert_array_equal(backwards[::-1], together)
+    np.testing.assert_array_equal(one_by_one, together)
+
+
+@pytest.mark.parametrize("hole", [False, True])
 @pytest.mark.parametrize("d", [1, 2])
-def test_forests_add_up_their_indexes(d, monkeypatch):
+def test_forests_add_up_their_indexes(d, hole, monkeypatch):
     monkeypatch.setattr(forest_module, "SMALL", 2)
     batches = [generated(seed, n, d) for seed, n in enumerate((300, 90, 20, 3))]
     forest = Forest(d)
@@ -74,8 +182,8 @@ def test_forests_add_up_their_indexes(d, monkeypatch):
     assert len(forest.indexes) > 1
     every = concatenate(batches)
     queries, radii = generated(9, 30, d).axes.T.copy(), np.array([0.3, 0.9])
-    expected = plain(every, queries, radii, 2, "euclidean")
-    found = forest.moments(queries, radii, 2, weigh, n_jobs=2)
+    expected = plain(every, queries, radii, 2, "euclidean", hole)
+    found = forest.moments(queries, radii, 2, weigh, n_jobs=2, hole=hole)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -83,8 +191,7 @@ def test_far_from_the_origin_nothing_cancels():
     places = generated(0, 500, 2)
     far = Places(places.axes + 2.0**20, places.counts)
     queries, radii = places.axes.T[:5].copy(), np.array([0.5])
-    near = KDTree.build(Places(places.axes.copy(), places.counts.copy()), 0)
-    moved = KDTree.build(Places(far.axes.copy(), far.counts.copy()), 0)
+    near, moved = built(places), built(far)
     found = moments(moved, queries + 2.0**20, radii, 2, weigh)
     expected = moments(near, queries, radii, 2, weigh)
     # The points themselves were rounded to 2⁻³² by the move.
@@ -93,8 +200,6 @@ def test_far_from_the_origin_nothing_cancels():
 
 @given(d=st.integers(1, 6), degree=st.integers(0, 2))
 def test_there_are_as_many_monomials_as_there_should_be(d, degree):
-    from math import comb
-
     kinds = monomials(d, degree)
     assert len(kinds.exponents) == comb(d + 2 * degree, d)
     assert kinds.half == comb(d + degree, d)

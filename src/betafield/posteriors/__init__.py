@@ -2,6 +2,7 @@
 
 from betafield.posteriors.base import Posterior
 from betafield.posteriors.beta import Beta
+from betafield.posteriors.blend import Blend
 from betafield.posteriors.contextual import Contextual
 from betafield.posteriors.dirichlet import Dirichlet
 from betafield.posteriors.mixture import Mixture
@@ -9,6 +10,7 @@ from betafield.posteriors.reference import constant_offset_mixture, exact_mixtur
 
 __all__ = [
     "Beta",
+    "Blend",
     "Contextual",
     "Dirichlet",
     "Mixture",

@@ -7,7 +7,8 @@ the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how 
 
 import operator
 from abc import ABC, abstractmethod
-from typing import Any, Self, SupportsIndex, TypeAlias
+from collections.abc import Callable
+from typing import Any, Self, SupportsIndex, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +185,7 @@ class Posterior(ABC):
         return levels
 
     def _checked_shape(self, name: str, values: npt.ArrayLike) -> Floats:
-        array = _floats(name, values)
+        array = floats(name, values)
         try:
             np.broadcast_shapes(array.shape, self.shape)
         except ValueError:
@@ -193,6 +194,31 @@ class Posterior(ABC):
                 f"the posterior's shape {self.shape}"
             ) from None
         return array
+
+
+AnyPosterior = TypeVar("AnyPosterior", bound=Posterior)
+
+
+def by_pair(
+    post: AnyPosterior,
+    formula: Callable[[AnyPosterior, Floats], Floats],
+    values: Floats,
+    most: int,
+) -> Floats:
+    """Apply a formula of n rows and n values to all pairs of a value and its row, `most` a time."""
+    shape = np.broadcast_shapes(values.shape, post.shape)
+    flat = np.broadcast_to(values, shape).ravel()
+    rows = np.broadcast_to(np.arange(len(post)), shape).ravel()
+    result = np.empty(flat.size)
+    for block in blocks(flat.size, most):
+        result[block] = formula(post._take(rows[block]), flat[block])
+    return result.reshape(shape)
+
+
+def blocks(total: int, most: int) -> list[slice]:
+    """Cut `total` things into blocks of `most`, or of one if that is less."""
+    step = max(1, most)
+    return [slice(start, start + step) for start in range(0, total, step)]
 
 
 def refuse(name: str, values: Floats, wrong: npt.NDArray[np.bool_], rule: str) -> None:
@@ -205,7 +231,7 @@ def refuse(name: str, values: Floats, wrong: npt.NDArray[np.bool_], rule: str) -
 
 def checked_shapes(name: str, values: npt.ArrayLike, ndim: int) -> Floats:
     """Return a read-only copy of an array of shape parameters, all positive and finite."""
-    array = _floats(name, values).copy()
+    array = floats(name, values).copy()
     if array.ndim != ndim:
         raise ValueError(f"{name} has shape {array.shape}; it must be {ndim}-dimensional")
     refuse(name, array, ~((array > 0.0) & (array < np.inf)), "shapes must be positive and finite")
@@ -213,7 +239,8 @@ def checked_shapes(name: str, values: npt.ArrayLike, ndim: int) -> Floats:
     return array
 
 
-def _floats(name: str, values: npt.ArrayLike) -> Floats:
+def floats(name: str, values: npt.ArrayLike) -> Floats:
+    """Return an array of float64, or say which argument has none."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -15,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes, refuse
+from betafield.posteriors.base import (
+    Floats,
+    Generator,
+    Posterior,
+    Rows,
+    by_pair,
+    checked_shapes,
+    floats,
+    refuse,
+)
 from betafield.posteriors.beta import Beta
 
 # Components held at a time: some tens of megabytes, whatever the numbers of rows and of points.
@@ -63,12 +72,12 @@ class Mixture(Posterior):
         self, log_weights: npt.ArrayLike, alpha: npt.ArrayLike, beta: npt.ArrayLike
     ) -> None:
         arrays = (
-            _checked_log_weights(log_weights),
+            checked_log_weights(log_weights),
             checked_shapes("alpha", alpha, np.ndim(alpha)),
             checked_shapes("beta", beta, np.ndim(beta)),
         )
         log_weights, self.alpha, self.beta = _broadcast(*arrays)
-        self.log_weights = _normalised(log_weights)
+        self.log_weights = normalised(log_weights)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,22 +125,16 @@ class Mixture(Posterior):
         return taken
 
     def _by_pair(self, formula: "Formula", values: Floats) -> Floats:
-        """Apply a formula to all pairs of a value and its row, some of them at a time."""
-        values, rows = np.broadcast_arrays(values, np.arange(len(self)))
-        pairs, result = rows.ravel(), np.empty(rows.size)
-        step = max(1, _BLOCK // self.log_weights.shape[1])
-        for start in range(0, len(pairs), step):
-            block = slice(start, start + step)
-            result[block] = formula(self._take(pairs[block]), values.ravel()[block])
-        return result.reshape(rows.shape)
+        return by_pair(self, formula, values, _BLOCK // self.log_weights.shape[1])
 
 
 # Takes a mixture of m rows and m values.
 Formula = Callable[[Mixture, Floats], Floats]
 
 
-def _checked_log_weights(values: npt.ArrayLike) -> Floats:
-    array = np.array(values, dtype=np.float64)
+def checked_log_weights(values: npt.ArrayLike) -> Floats:
+    """Return logarithms of weights, numbers or −inf."""
+    array = floats("log_weights", values)
     refuse("log_weights", array, ~(array < np.inf), "must be a number below infinity, or -inf")
     return array
 
@@ -151,7 +154,8 @@ def _broadcast(log_weights: Floats, alpha: Floats, beta: Floats) -> tuple[Floats
     return first, second, third
 
 
-def _normalised(log_weights: Floats) -> Floats:
+def normalised(log_weights: Floats) -> Floats:
+    """Shift the rows (m, k) of log-weights so that the weights of each add up to 1."""
     largest = log_weights.max(axis=1, keepdims=True)
     if (largest == -np.inf).any():
         row = int(np.argmax(largest == -np.inf))
@@ -189,10 +193,14 @@ def _upper(mixture: Mixture, p: Floats) -> Floats:
 
 
 def _component(mixture: Mixture, uniform: Floats) -> Floats:
+    return component_at(mixture._weights(), uniform).astype(np.float64)
+
+
+def component_at(weights: Floats, uniform: Floats) -> Rows:
     """Index of the component at which the weights add up to more than a uniform number."""
-    heights = mixture._weights().cumsum(axis=1)
-    levels = uniform[:, None] * heights[:, -1:]
-    return np.asarray((heights <= levels).sum(axis=1), dtype=np.float64)
+    heights = weights.cumsum(axis=-1)
+    levels = uniform[..., None] * heights[..., -1:]
+    return np.asarray((heights <= levels).sum(axis=-1))
 
 
 # Quantiles ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from scipy import special
 
 from betafield import contexts
-from betafield.posteriors.base import Floats, Generator, Posterior, Rows
+from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks, by_pair
 
 # Log-odds beyond which a float is 0 or 1, and beyond which densities are not asked for.
 _ZERO, _ONE = -750.0, 40.0
@@ -238,7 +238,7 @@ class Polynomial(_Transformed):
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         mean, var = np.empty(self.shape), np.empty(self.shape)
-        for block in self._blocks(len(self), len(_NODES) * len(_LEVELS)):
+        for block in blocks(len(self), self._at_a_time(len(_NODES) * len(_LEVELS))):
             rows = np.arange(len(self))[block]
             mean[block], var[block] = _moments(self.base[rows], self.coefficients[rows])
         return mean.clip(*self._support()), var
@@ -270,7 +270,7 @@ class Polynomial(_Transformed):
         """f(p), kept by force within the values that f takes in spite of rounding."""
         points, rows = np.broadcast_arrays(special.logit(p), np.arange(len(self)))
         result = np.empty(points.shape)
-        for block in self._blocks(points.size):
+        for block in blocks(points.size, self._at_a_time()):
             coefficients = self.coefficients[rows.ravel()[block]]
             result.reshape(-1)[block] = _value(coefficients, points.ravel()[block])
         return result.clip(*self._support())
@@ -285,16 +285,10 @@ class Polynomial(_Transformed):
         return np.asarray(falls & ~rises), np.asarray(falls & rises)
 
     def _by_pair(self, formula: "Formula", values: Floats) -> Floats:
-        """Apply a formula to all pairs of a value and its row, some of them at a time."""
-        values, rows = np.broadcast_arrays(values, np.arange(len(self)))
-        result = np.empty(values.size)
-        for block in self._blocks(values.size):
-            result[block] = formula(self._take(rows.ravel()[block]), values.ravel()[block])
-        return result.reshape(values.shape)
+        return by_pair(self, formula, values, self._at_a_time())
 
-    def _blocks(self, total: int, each: int = 1) -> list[slice]:
-        step = max(1, _BLOCK // (each * self.coefficients.shape[1]))
-        return [slice(start, start + step) for start in range(0, total, step)]
+    def _at_a_time(self, each: int = 1) -> int:
+        return int(_BLOCK // (each * self.coefficients.shape[1]))
 
 
 # Takes a posterior of m rows and m values.

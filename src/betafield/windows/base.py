@@ -128,8 +128,8 @@ class Places(NamedTuple):
             self.shifts,
         )
 
-    def where(self, mask: npt.NDArray[np.bool_]) -> Places:
-        """Return the places that the mask names."""
+    def where(self, mask: npt.NDArray[np.bool_] | slice) -> Places:
+        """Return the places that the mask or the slice names."""
         shifts = None if self.shifts is None else self.shifts.taken(mask)
         return Places(self.axes[:, mask], self.counts[:, mask], shifts)
 

@@ -137,7 +137,13 @@ class Forest:
         return out
 
     def moments(
-        self, queries: Floats, radii: Floats, degree: int, weigh: Weigh, n_jobs: int | None = None
+        self,
+        queries: Floats,
+        radii: Floats,
+        degree: int,
+        weigh: Weigh,
+        n_jobs: int | None = None,
+        hole: bool = False,
     ) -> Floats:
         """Return (m, W, c): the moments within each of the rising radii of each query.
 
@@ -149,10 +155,18 @@ class Forest:
 
         def answer(chunk: slice) -> None:
             for index in indexes:
-                out[chunk] += moments(index, queries[chunk], radii, degree, weigh)
+                out[chunk] += moments(index, queries[chunk], radii, degree, weigh, hole=hole)
 
         run(answer, len(queries), n_jobs)
         return out
+
+    def stretched(self, factors: Floats) -> Forest:
+        """Return the forest with each axis multiplied by its factor."""
+        places = concatenate(self.places)
+        stretched = self._grown(np.zeros_like(self.totals), 0)
+        axes = places.axes * factors[:, None]
+        stretched._state = self._settled([places._replace(axes=axes)]), ()
+        return stretched
 
     def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
         """Return the sums of an index, with the points of the lattice that all together reach."""

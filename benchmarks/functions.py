@@ -1,0 +1,74 @@
+"""Probabilities to be learned, over [0, 1]^d: smooth, kinked, flat, steep, oscillating and more.
+
+None was chosen by how well anyone learns it. A name ends in its number of features.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import qmc
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+POINTS = 2000
+
+
+@dataclass(frozen=True)
+class Function:
+    """A probability of success, given the axes (d, n) of points."""
+
+    name: str
+    d: int
+    of: Callable[[Floats], Floats]
+
+    def __call__(self, X: Floats) -> Floats:
+        return self.of(X.T)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the function: what was computed for an earlier form is not its own."""
+        values = np.round(self(space(self.d)[:64]), 9)
+        return hashlib.sha256(values.tobytes()).hexdigest()[:8]
+
+    def trials(self, t: int, seed: int) -> tuple[Floats, Ints]:
+        """Trials at uniform points; the same ones whatever other functions there are."""
+        rng = np.random.default_rng([zlib.crc32(self.name.encode()), t, seed])
+        X = rng.random((t, self.d))
+        return X, (rng.random(t) < self(X)).astype(np.int64)
+
+
+def space(d: int) -> Floats:
+    """The points at which errors are averaged: quasi-random and always the same."""
+    return qmc.Halton(d, scramble=True, rng=0).random(POINTS)
+
+
+def _distance(x: Floats, centre: tuple[float, ...]) -> Floats:
+    return np.sqrt(((x - np.array(centre)[:, None]) ** 2).sum(axis=0))
+
+
+FUNCTIONS = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "smooth-1": lambda x: 0.5 + 0.4 * np.sin(2 * np.pi * x[0]),
+        "kinked-1": lambda x: 0.1 + 1.3 * np.abs(x[0] - 0.4),
+        "flat-1": lambda x: np.full(x.shape[1], 0.3),
+        "steep-1": lambda x: 0.05 + 0.9 * expit(40 * (x[0] - 0.6)),
+        "oscillating-1": lambda x: 0.5 + 0.35 * np.sin(2 * np.pi * (x[0] + 3 * x[0] ** 2)),
+        "product-2": lambda x: 0.5 + 1.7 * (x[0] - 0.5) * (x[1] - 0.5),
+        "bump-2": lambda x: 0.1 + 0.8 * np.exp(-0.5 * (_distance(x, (0.4, 0.6)) / 0.15) ** 2),
+        "irrelevant-2": lambda x: expit(8 * (x[0] - 0.5)),
+        "steep-axis-2": lambda x: 0.1 + 0.6 * expit(25 * (x[0] - 0.5)) + 0.2 * x[1],
+        "cone-2": lambda x: np.minimum(0.9, 0.1 + 1.4 * _distance(x, (0.5, 0.4))),
+        "ridge-2": lambda x: 0.5 + 0.4 * np.sin(2 * np.pi * (x[0] + x[1])),
+        "smooth-3": lambda x: expit(2 * np.sin(np.pi * x[0]) + 2 * x[1] - 3 * x[2]),
+        "irrelevant-3": lambda x: 0.5 + 0.4 * np.sin(np.pi * (x[0] + x[1])),
+        "corner-3": lambda x: 0.1 + 0.8 * np.maximum(np.maximum(x[0], x[1]), x[2]),
+        "steep-axis-3": lambda x: expit(15 * (x[0] - 0.5) + x[1] - x[2]),
+    }.items()
+)

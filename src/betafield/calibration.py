@@ -1,0 +1,479 @@
+"""FieldCalibratedClassifier: the score of any classifier, read as a probability with an interval.
+
+In many dimensions no trial is near another. A classifier makes one score of all features, and on
+this one feature a field learns P(success | score). New points will be such as the classifier has
+not seen, so the field must learn from such scores: each trial is scored by a classifier fitted
+without its fold.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from betafield import trials
+from betafield.estimators import SmoothBetaClassifier
+
+if TYPE_CHECKING:
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[Any]
+Rows = npt.NDArray[np.intp]
+Folds = list[tuple[Rows, Rows]]  # of each, the rows to learn from and those held out
+
+FOLDS = 5
+# What a score is taken from, the best first. Only its order counts. Of two classes, the decision
+# function keeps the order where probabilities are rounded to 0 and 1, and so do their logarithms.
+OF_TWO = ("decision_function", "predict_log_proba", "predict_proba")
+# Of more, a class's decision function says little without those of its rivals, which its
+# probability has been weighed against.
+OF_MORE = ("predict_log_proba", "predict_proba", "decision_function")
+
+
+class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
+    """Calibrated probabilities with intervals, from any classifier, in any number of dimensions.
+
+    With s(x) the score of the classifier and u(s) its place among the scores of the trials,
+    from 0 to 1, the posterior at x is that of a `SmoothBetaClassifier` of one feature,
+
+        P(success | s(x)) ~ field(u(s(x))).
+
+    Each trial enters the field with the score of a classifier fitted without its fold; the
+    classifier fitted on all trials scores new points. No shape is assumed of the relation
+    between score and probability, not even that it rises.
+
+    The interval is that of P(success | s(x)), the share of successes among all points with this
+    score. A classifier that overlooks something gives points of different probability one score.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Has `decision_function` or `predict_proba`. None: LogisticRegression(max_iter=1000).
+    cv : int, splitter or iterable of (train, test), default=None
+        The folds, in which each trial is held out once. None: 5, stratified by class, or as many
+        as the rarest class has trials, two at least.
+    bandwidth : float, "theory", "loo" or "auto", default="auto"
+        Δ, the width of the windows, where all scores span 1; see `SmoothBetaClassifier`.
+    prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
+        Shapes of the prior; where callable, of the place u. With three classes and more, it is
+        the prior of each class against the rest.
+    n_jobs : int, default=None
+        Folds fitted at once, and threads for queries. None: 1; -1: all cores.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted; the second of two is the success.
+    estimator_ : classifier
+        Fitted on all trials.
+    field_ : SmoothBetaClassifier, or a list of them
+        The field over the place of the score; with three classes and more one a class.
+    n_features_in_ : int
+        Number of features, where the estimator tells.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+
+    Examples
+    --------
+    Naive Bayes is too sure of itself where features repeat each other. The field is not:
+
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from betafield.calibration import FieldCalibratedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> true = rng.normal(size=(4_000, 1))
+    >>> X = true + 0.1 * rng.normal(size=(4_000, 20))
+    >>> y = rng.uniform(size=4_000) < 1 / (1 + np.exp(-true[:, 0]))
+    >>> at = np.full((1, 20), np.log(0.7 / 0.3))
+    >>> GaussianNB().fit(X, y).predict_proba(at).round(2).tolist()
+    [[0.0, 1.0]]
+    >>> model = FieldCalibratedClassifier(GaussianNB()).fit(X, y)
+    >>> model.predict_proba(at).round(1).tolist()
+    [[0.3, 0.7]]
+    >>> low, high = model.posterior(at).interval(0.95)
+    >>> bool(low < 0.7 < high)
+    True
+    """
+
+    classes_: Labels
+    estimator_: Any
+    field_: SmoothBetaClassifier | list[SmoothBetaClassifier]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+    _scorer_: Scorer
+    _ranks_: list[Ranks]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        cv: Any = None,
+        bandwidth: float | str = "auto",
+        prior: Any = (1.0, 1.0),
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.bandwidth = bandwidth
+        self.prior = prior
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Learn from trials at X with outcomes y. Forgets earlier trials.
+
+        Parameters
+        ----------
+        X : array, dataframe or whatever the estimator takes, of t rows
+            Where the trials were made.
+        y : array of shape (t,)
+            How each ended: two classes or more.
+        sample_weight : array of shape (t,), default=None
+            Of the field's trials, and of the estimator's if it knows weights. A row of weight 2
+            is the same as the row twice in one fold.
+        **fit_params
+            For the `fit` of the estimator; arrays of t rows are divided into folds as X is.
+            With metadata routing on, what each asked for goes to the estimator and to `cv`.
+        """
+        X, n_rows = _rows(X)
+        outcome = trials.labels(y, n_rows)
+        weight = trials.weights(sample_weight, len(outcome))
+        classes = _classes(outcome)
+        estimator = self._chosen_estimator()
+        _method(estimator, len(classes))
+        # What is wrong with the options shows on two trials, before any classifier is fitted.
+        self._field().fit([[0.0], [1.0]], [False, True])
+        given, split_params = self._routed(estimator, weight, fit_params)
+        folds = _folds(self.cv, X, outcome, weight, split_params)
+
+        scorer = Scorer(estimator, len(classes), _routing())
+        with config_context(enable_metadata_routing=False):  # what goes where is settled
+            scores = cross_val_predict(
+                scorer, X, outcome, cv=folds, params=given, n_jobs=self.n_jobs, method="predict"
+            )
+        _require_numbers(scores)
+        ranks = [Ranks(column, weight) for column in scores.T]
+        fields = [
+            self._field().fit(rank.places(column), outcome == label, sample_weight=weight)
+            for rank, column, label in zip(ranks, scores.T, classes[-len(ranks) :], strict=True)
+        ]
+        scorer.fit(X, outcome, **given)
+        return self._become(
+            classes_=classes,
+            estimator_=scorer.estimator_,
+            field_=fields[0] if len(fields) == 1 else fields,
+            _scorer_=scorer,
+            _ranks_=ranks,
+        )
+
+    def posterior(self, X: Any) -> Posterior | list[Posterior]:
+        """Return the posterior of P(success | score) at each row of X.
+
+        With three classes and more: a list, for each of `classes_` the posterior of its
+        probability against the rest. Their means need not add up to 1; `predict_proba` does.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = FieldCalibratedClassifier(GaussianNB())
+        >>> posterior = model.fit(X[50:], y[50:]).posterior(X[[60, 100]])
+        >>> posterior.prob_above(0.5).round(1).tolist()
+        [0.0, 1.0]
+        >>> setosa, versicolor, virginica = model.fit(X, y).posterior(X[[60, 100]])
+        >>> virginica.prob_above(0.5).round(1).tolist()
+        [0.0, 1.0]
+        """
+        fields = [field.posterior(places) for field, places in self._places(X)]
+        return fields[0] if len(fields) == 1 else fields
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the posterior mean of each class's probability, of shape (m, n_classes).
+
+        With three classes and more, the means of the fields are divided by their sum.
+        """
+        each = [field.predict_proba(places) for field, places in self._places(X)]
+        if len(each) == 1:
+            return np.asarray(each[0])
+        means = np.stack([mean[:, 1] for mean in each], axis=1)
+        return np.asarray(means / means.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> Labels:
+        """Return the class with the highest posterior mean; of equal ones the first."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who is asked what `fit` is given: the estimator, the folds and the field."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self._chosen_estimator(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # X goes to the estimator as it came.
+        tags.input_tags = get_tags(self._chosen_estimator()).input_tags
+        return tags
+
+    # Inside.
+
+    def _chosen_estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        default = LogisticRegression(max_iter=1000)
+        return default.set_fit_request(sample_weight=True) if _routing() else default
+
+    def _field(self) -> SmoothBetaClassifier:
+        return SmoothBetaClassifier(
+            self.bandwidth, bounds=[(0.0, 1.0)], prior=self.prior, n_jobs=self.n_jobs
+        )
+
+    def _routed(
+        self, estimator: Any, weight: Floats | None, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the estimator's `fit` is given, and what `split` of the folds is."""
+        if _routing():
+            routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        if weight is None:
+            return fit_params, {}
+        if has_fit_parameter(estimator, "sample_weight"):
+            return {**fit_params, "sample_weight": weight}, {}
+        warnings.warn(
+            f"sample_weight: fit of {type(estimator).__name__} takes none, so that only the field "
+            "is weighted",
+            stacklevel=3,
+        )
+        return fit_params, {}
+
+    def _become(self, **learned: Any) -> Self:
+        """Take over what was learned, all at once: a failed fit leaves the model as it was."""
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(learned["estimator_"], name):
+                learned[name] = getattr(learned["estimator_"], name)
+        self.__dict__ = {**kept, **learned}
+        return self
+
+    def _places(self, X: Any) -> list[tuple[SmoothBetaClassifier, Floats]]:
+        """Return each field and where in it the rows of X are."""
+        check_is_fitted(self)
+        fields = self.field_ if isinstance(self.field_, list) else [self.field_]
+        scores = self._scorer_.predict(X)
+        _require_numbers(scores)
+        return [
+            (field, rank.places(column))
+            for field, rank, column in zip(fields, self._ranks_, scores.T, strict=True)
+        ]
+
+
+# Places -------------------------------------------------------------------------------------
+
+
+class Ranks:
+    """The place of a score among those of the trials, from 0 to 1, whatever its units and tails.
+
+    With W the weight of the trials, the rank of a score s and its place are
+
+        r(s) = (W(scores < s) + W(scores ≤ s)) / 2W,    u(s) = (2/π) arcsin √r(s).
+
+    Equal scores share a place, a score between two trials lies between them, and one beyond all
+    trials half a trial further than the last. Ranks put equally many trials in every window; the
+    arcsine puts fewer in those near the ends, where a rare class is told from the other. What
+    ranks lose is the width of a gap: where two classes part cleanly, a window at the border
+    reaches across it, the further the fewer the trials.
+
+    Examples
+    --------
+    >>> ranks = Ranks([-1e9, 0.0, 0.0, 1.0], None)
+    >>> ranks.places([0.0, -1e9, -1.0, 7.0]).round(3).ravel().tolist()
+    [0.5, 0.23, 0.333, 1.0]
+    """
+
+    def __init__(self, scores: npt.ArrayLike, weight: Floats | None) -> None:
+        self.scores, position = np.unique(scores, return_inverse=True)
+        self.below = np.zeros(len(self.scores) + 1)
+        self.below[1:] = np.cumsum(np.bincount(position, weight))
+
+    def places(self, scores: npt.ArrayLike) -> Floats:
+        """Return u of each score, as one column."""
+        below = self.below[np.searchsorted(self.scores, scores, "left")]
+        up_to = self.below[np.searchsorted(self.scores, scores, "right")]
+        ranks = (below + up_to) / (2.0 * self.below[-1])
+        return np.asarray(2.0 / np.pi * np.arcsin(np.sqrt(ranks)))[:, None]
+
+
+# Scores -------------------------------------------------------------------------------------
+
+
+class Scorer(BaseEstimator):
+    """A classifier that predicts its scores: float32, (m, 1) of two classes, of more (m, K).
+
+    Of two classes, the score is that of the second. `cross_val_predict` leaves the labels of
+    classes as they are only where it is asked for `predict`; a classifier may know them, as by
+    class_weight={"yes": 5}.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> scorer = Scorer(GaussianNB(), n_classes=2, routing=False)
+    >>> scorer.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[1.0], [2.0]]).tolist()
+    [[-4.0], [4.0]]
+    """
+
+    estimator_: Any
+
+    def __init__(self, estimator: Any, n_classes: int, routing: bool) -> None:
+        self.estimator = estimator
+        self.n_classes = n_classes
+        self.routing = routing
+
+    def fit(self, X: Any, y: Labels, **given: Any) -> Self:
+        """Fit the classifier, with metadata routing as its user has it."""
+        with config_context(enable_metadata_routing=self.routing):
+            self.estimator_ = clone(self.estimator).fit(X, y, **given)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the scores of the rows of X."""
+        method = _method(self.estimator_, self.n_classes)
+        # A probability may be 0, and a score infinite: its rank is as good as any.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = np.asarray(getattr(self.estimator_, method)(X), dtype=np.float64)
+            found = found.reshape(len(found), -1)
+            columns = 1 if method == "decision_function" and self.n_classes == 2 else self.n_classes
+            if found.shape[1] != columns:
+                raise ValueError(
+                    f"estimator: {method} of {type(self.estimator_).__name__} gives "
+                    f"{found.shape[1]} columns for {self.n_classes} classes; {columns} are needed"
+                )
+            if method != "decision_function":
+                found = _log_odds(np.log(found) if method == "predict_proba" else found)
+            # Equal points may differ in the last bits of a sum, and must have equal scores.
+            return found.astype(np.float32)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags  # a kernel is divided both ways
+        return tags
+
+
+def _method(estimator: Any, n_classes: int) -> str:
+    """Return the method that scores are taken from."""
+    for method in OF_TWO if n_classes == 2 else OF_MORE:
+        if hasattr(estimator, method):
+            return method
+    raise TypeError(
+        f"estimator: found {type(estimator).__name__}, which has neither decision_function nor "
+        "predict_proba; one of them is needed for a score"
+    )
+
+
+def _log_odds(logs: Floats) -> Floats:
+    """Return log p_k − log Σ_{j≠k} p_j from log p; of two classes that of the second only.
+
+    Examples
+    --------
+    >>> _log_odds(np.log([[0.25, 0.75], [0.5, 0.5]])).round(3).tolist()
+    [[1.099], [0.0]]
+    """
+    first = 1 if logs.shape[1] == 2 else 0
+    odds = [
+        logs[:, k] - logsumexp(np.delete(logs, k, axis=1), axis=1)
+        for k in range(first, logs.shape[1])
+    ]
+    return np.stack(odds, axis=1)
+
+
+def _require_numbers(scores: npt.NDArray[np.float32]) -> None:
+    """Raise for the first row without a score."""
+    missing = np.isnan(scores).any(axis=1)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"estimator: found NaN as the score of X row {row}; a number is needed")
+
+
+# Trials and folds ---------------------------------------------------------------------------
+
+
+def _rows(X: Any) -> tuple[Any, int]:
+    """Return X such that rows can be taken from it, and their number."""
+    try:
+        (X,) = indexable(X)
+        return X, X.shape[0] if hasattr(X, "shape") else len(X)
+    except TypeError as error:
+        raise TypeError(f"X: {error}") from error
+
+
+def _classes(y: Labels) -> Labels:
+    """Return the sorted classes of y, two or more."""
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y: found {len(classes)} class, {classes.tolist()}; two or more are needed"
+        )
+    return classes
+
+
+def _folds(
+    cv: Any, X: Any, y: Labels, weight: Floats | None, split_params: dict[str, Any]
+) -> Folds:
+    """Return the folds, in which each trial is held out once, and every class always seen."""
+    classes, number = np.unique(y, return_inverse=True)
+    present = np.ones(len(y)) if weight is None else weight > 0
+    counts = np.bincount(number, present).astype(int)
+    if cv is None:
+        cv = max(2, min(FOLDS, counts.min()))
+    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
+    try:
+        splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
+        folds = [(rows[train], rows[test]) for train, test in splits]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"cv: {error}") from error
+    for fold, (train, _) in enumerate(folds):
+        seen = np.bincount(number[train], present[train], len(classes))
+        if not seen.all():
+            lost = int(np.argmin(seen))
+            raise ValueError(
+                f"y: class {classes.tolist()[lost]!r} has {counts[lost]} trials of weight above 0, "
+                f"none of them outside fold {fold} of cv; the classifier must see every class"
+            )
+    _require_held_out_once(folds, len(y))
+    return folds
+
+
+def _require_held_out_once(folds: Folds, n_rows: int) -> None:
+    """Raise for the first trial that is held out by no fold, or more than once."""
+    times = np.zeros(n_rows, dtype=int)
+    for _, test in folds:
+        np.add.at(times, test, 1)
+    if np.any(times != 1):
+        row = int(np.argmax(times != 1))
+        raise ValueError(
+            f"cv: row {row} is held out {times[row]} times; every trial must be held out once"
+        )
+
+
+def _routing() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
