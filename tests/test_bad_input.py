@@ -336,8 +336,8 @@ BAD_OPTIONS = [
     *(("degree", value, [repr(value), "'auto'", "0"]) for value in (3, 1.5, -1, "linear", None)),
     *(("n_jobs", value, [repr(value), "None", "-1"]) for value in (0, 1.5, "two")),
     *(
-        ("scale", value, [repr(value), "'range'", "'std'", "None"])
-        for value in ("unit", "ard", "Range")
+        ("scale", value, [repr(value), "'auto'", "'range'", "'ard'", "'std'", "None"])
+        for value in ("unit", "ARD", "Range")
     ),
     ("scale", [1.0], ["(1,)", "(2,)"]),
     ("scale", 1.0, ["()", "(2,)"]),

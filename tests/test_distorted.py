@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from betafield import SmoothBetaClassifier, bandwidth, contexts, estimators
+from betafield import SmoothBetaClassifier, bandwidth, contexts, estimators, weighing
 from betafield.posteriors import Beta
 from betafield.posteriors.reference import exact_mixture
 from betafield.windows import forest
@@ -597,24 +597,32 @@ def refitted_score(X, y, weight, context, width, share):
 )
 @pytest.mark.parametrize("sizes_", [[1.0], [1.0, 2.0, 3.0], [0.5, 1.0, 0.3]])
 @pytest.mark.parametrize("d", [1, 2])
-def test_leave_one_out_finds_the_width_that_refitting_finds(share, kind, sizes_, d, monkeypatch):
-    # Let the search look at every width.
-    monkeypatch.setattr(bandwidth, "PATIENCE", 100)
-    monkeypatch.setattr(bandwidth, "NEAR", 100)
+def test_leave_one_out_scores_widths_as_refitting_does(share, kind, sizes_, d, monkeypatch):
+    # Let every width be kept.
+    monkeypatch.setattr(weighing, "HEAVY", 2.0)
+    monkeypatch.setattr(weighing, "HEAVIEST", 100)
     X, y, context = trials_of(25, d, seed=12, kind=kind)
     X[0], X[1] = 0.0, 1.0
     y[X[:, 0] > 0.6] = 1
     weight = np.random.default_rng(13).choice(sizes_, size=25)
-    model = make(d, "loo", sharing=share).fit(X, y, weight, context)
-    grid = bandwidth.candidates(np.ones(d), d**0.5, model.windows_.size)
-    shapes = lambda axes: np.ones((axes.shape[1], 2))
-    held_out = bandwidth.HeldOut(model.windows_, model._reading(), shapes)
-    ours = np.array([held_out(float(width), 10**6)[0] for width in grid])
+    mixed = make(d, "auto", sharing=share, scale="range").fit(X, y, weight, context).weights_
+    mixed = mixed[np.argsort(mixed["width"])]
+    grid = bandwidth.candidates(np.ones(d), d**0.5, 25)
+    np.testing.assert_allclose(mixed["width"], grid, rtol=1e-12)
     theirs = np.array([refitted_score(X, y, weight, context, width, share) for width in grid])
     # Up to what is the same for every width.
+    ours = mixed["score"]
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=0, atol=1e-5)
-    # The first of equal ones, which differ by rounding.
-    assert model.bandwidth_ == pytest.approx(grid[np.argmax(theirs >= theirs.max() - 1e-6)])
+    # A trial's leverage is its share of the window.
+    held = np.array([[weight[near(X, x, width)].sum() for x in X] for width in grid])
+    complexity = (weight / np.maximum(held, 1.0)).sum(axis=1)
+    np.testing.assert_allclose(mixed["complexity"], complexity, rtol=1e-7)
+    assert (mixed["degree"] == 0).all()
+    # The last of equal ones, which differ by rounding.
+    best = grid[np.flatnonzero(theirs >= theirs.max() - 1e-6)[-1]]
+    alone = make(d, "loo", sharing=share).fit(X, y, weight, context)
+    assert alone.bandwidth_ == pytest.approx(best)
+    assert len(alone.weights_) == 1
 
 
 @pytest.mark.parametrize("share", SHARINGS)

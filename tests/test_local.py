@@ -166,7 +166,8 @@ def test_a_few_trials_or_one_point_give_no_nonsense(t, degree):
     [
         (4, {"degree": 2}, "degree: found 2; at most 1 is possible with 4 features"),
         (7, {"degree": 1}, "degree: found 1; at most 0 is possible with 7 features"),
-        (1, {"degree": 1, "bandwidth": "loo"}, "at most 0 is possible with bandwidth='loo'"),
+        (4, {"degree": 2, "bandwidth": "auto"}, "degree: found 2; at most 1 is possible with 4"),
+        (7, {"degree": 1, "bandwidth": "loo"}, "degree: found 1; at most 0 is possible with 7"),
         (1, {"degree": 3}, "degree: found 3; allowed are 'auto', 0, 1 and 2"),
         (1, {"degree": True}, "degree: found True"),
     ],

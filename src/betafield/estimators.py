@@ -115,8 +115,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     _units_: units.Units
     _seen_: sharing.Seen
     _sharing_: str
-    _chosen_: tuple[int | float, npt.NDArray[Any]]
-    _beside_: dict[tuple[float, ...], Forest]
+    _chosen_: tuple[int | float, Any, npt.NDArray[Any]]
+    _windows_by_relevance_: dict[tuple[float, ...], Forest]
     _polynomials_: tuple[sharing.Polynomial, ...]
 
     def __init__(
@@ -282,7 +282,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _posterior_at(self, points: Floats) -> Posterior:
         scaled, shapes = self._units_.scaled(points), self._shapes(points)
-        if self._is_plain() and (len(self.weights_) > 1 or self.weights_["degree"][0]):
+        if self._is_local():
             return self._local_posterior(scaled, shapes)
         each = [self._counted_posterior(scaled, shapes, record) for record in self.weights_]
         return each[0] if len(each) == 1 else Blend(np.log(self.weights_["weight"]), each)
@@ -315,13 +315,22 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return Mixture(np.log(weights["weight"]), alpha, beta)
 
     def _windows_for(self, relevance: Floats) -> Forest:
-        """Return the windows in which features have this relevance."""
-        if np.array_equal(relevance, self.relevance_):
-            return self.windows_
+        """Return the windows in which features have this relevance, made when first asked for."""
+        from betafield import local
+
         key = tuple(relevance.tolist())
-        if key not in self._beside_:
-            self._beside_[key] = self.windows_.stretched(relevance / self.relevance_)
-        return self._beside_[key]
+        if key not in self._windows_by_relevance_:
+            windows = self.windows_
+            if not np.array_equal(relevance, self.relevance_):
+                windows = windows.stretched(relevance / self.relevance_)
+            if self._is_local():
+                windows = local.gathered(windows, float(self.weights_["width"].min()))
+            self._windows_by_relevance_[key] = windows
+        return self._windows_by_relevance_[key]
+
+    def _is_local(self) -> bool:
+        """Return whether local polynomials, or several widths, are asked for."""
+        return self._is_plain() and bool(len(self.weights_) > 1 or self.weights_["degree"][0])
 
     def _weigh(self, counts: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the trials and the successes of places with these counts."""
@@ -487,9 +496,10 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     def _choose(self) -> Self:
         """Choose the windows for the trials known: anew as t doubles."""
         degrees = self._degrees()
-        t = self._chosen_[0] if hasattr(self, "_chosen_") else 0
-        if self._weighs() and self.n_trials_ >= 2 * t:
-            self._chosen_ = self.n_trials_, self._weighing(degrees)()
+        asked = (self.bandwidth, self._learns_relevance(), degrees) if self._weighs() else None
+        t, answered, _ = getattr(self, "_chosen_", (0, None, None))
+        if asked is not None and (self.n_trials_ >= 2 * t or asked != answered):
+            self._chosen_ = self.n_trials_, asked, self._weighing(degrees)()
         self.weights_ = self._weights(degrees)
         self.bandwidth_ = float(self.weights_["width"][0])
         self._relate(self.weights_["relevance"][0])
@@ -498,6 +508,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     def _weighs(self) -> bool:
         """Return whether anything about the windows is learned from the trials."""
         return self.bandwidth in ("loo", "auto") or self._is_scaled_by("ard")
+
+    def _learns_relevance(self) -> bool:
+        return self._is_scaled_by("ard") or (
+            self._is_scaled_by("auto") and self.bandwidth == "auto"
+        )
 
     def _is_scaled_by(self, *names: str) -> bool:
         return isinstance(self.scale, str) and self.scale in names
@@ -510,7 +525,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             return weighing.records(
                 [weighing.given(self._width(), degrees[0], self.n_features_in_)]
             )
-        t, kept = self._chosen_
+        t, _, kept = self._chosen_
         if self.bandwidth != "auto" or len(self.classes_) > 2:  # mixtures are for two classes
             kept = kept[:1].copy()
             kept["weight"] = 1.0
@@ -538,7 +553,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             lambda axes: self._shapes(self._units_.restored(axes)),
             self._sides(),
             None if self.bandwidth in ("loo", "auto") else self._width(),
-            self._is_scaled_by("ard") or (self._is_scaled_by("auto") and self.bandwidth == "auto"),
+            self._learns_relevance(),
             weighing.PRICE if self.bandwidth == "auto" else 0.0,
         )
 
@@ -554,7 +569,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         if not np.array_equal(relevance, self.relevance_):
             self.windows_ = self.windows_.stretched(relevance / self.relevance_)
             self.relevance_ = relevance
-        self._beside_ = {}
+        self._windows_by_relevance_ = {}
 
     def _degrees(self) -> tuple[int, ...]:
         """Return the degrees that may be used here; raise if the one asked for may not."""

@@ -33,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 RIDGE = 0.1
 # Points at a time: moments may take kilobytes a point.
 BLOCK = 8192
+# Places beyond which trials are gathered in cells, and CELLS^(1/(d+1)) of them to a radius.
+GATHERED, CELLS = 1 << 17, 10**3
 
 
 class Fits(NamedTuple):
@@ -56,12 +58,12 @@ class Fits(NamedTuple):
         """Return p̂ within [0, 1], and n_eff = 1/h, at most the number of trials."""
         return self.share.clip(0.0, 1.0), np.minimum(1.0 / self.leverage, self.held[..., None])
 
-    def without(self, own: Floats, won: Floats) -> tuple[Floats, Floats]:
+    def without(self, own: Floats, won: float) -> tuple[Floats, Floats]:
         """Return what `estimate` would without a trial at the point itself, of weight `own`.
 
-        `won` is 1 if it was a success.
+        `won` is 1 if it was a success, 0 if not.
         """
-        own, won = own[:, None, None], won[:, None, None]
+        own = own[:, None, None]
         left = 1.0 - np.minimum(self.leverage * own, 1.0)
         alone = left < 1e-9
         safe = np.where(alone, 1.0, left)
@@ -88,6 +90,18 @@ def fits(moments: Floats, radii: Floats, d: int, degrees: tuple[int, ...]) -> Fi
 def totals(moments: Floats, d: int, degree: int) -> tuple[Floats, Floats]:
     """Return the trials and the successes of windows with these moments (m, c)."""
     return moments[:, 0], moments[:, len(monomials(d, degree).exponents)]
+
+
+def gathered(windows: Forest, narrowest: float) -> Forest:
+    """Return windows for local polynomials: of many trials, those of cells taken together.
+
+    A window then ends where cells do, which are small beside the narrowest one: its polynomial
+    is that of other trials at its border, not of worse ones.
+    """
+    if windows.size <= GATHERED:
+        return windows
+    cells = windows.gathered(narrowest / CELLS ** (1.0 / (windows.d + 1)))
+    return cells if 2 * cells.size <= windows.size else windows
 
 
 def estimates(

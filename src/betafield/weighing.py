@@ -22,6 +22,7 @@ their batches make a difference.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -49,8 +50,8 @@ FIRST, GROWTH, MOST = 1_024, 8, 1 << 16
 # Places at which trials are left out at the most, at the most where that is slow, and at a time.
 QUERIES, FEWEST, BLOCK = 4_096, 250, 1_024
 # In larger samples than EXPLORED, trials of a hole are left out together, so that all trials are
-# scored at few places. A hole is at most this part of the narrowest window.
-HOLE = 1 / 16
+# scored at so many places. A hole is at most this part of the narrowest window.
+HOLES, HOLE = 2_048, 1 / 16
 # What a parameter costs.
 PRICE = 0.25
 # Times the dimensions, parameters of the best candidate beyond which values are tempered.
@@ -58,7 +59,7 @@ PARAMETERS = 6.0
 # Candidates further below the best are not tried on a larger sample.
 MARGIN = 12.0
 # Of the weights, this much is kept, in so many candidates at the most.
-HEAVY, HEAVIEST = 0.98, 12
+HEAVY, HEAVIEST = 0.95, 12
 # A relevance is a power of FACTOR (a power of 2: nothing is rounded), and at least LEAST of the
 # highest; a step must gain ENOUGH. So many of them go on to a larger sample, one only beyond
 # EXPLORED: holes of different shapes hold different trials, and trials are then held but once.
@@ -102,7 +103,7 @@ def given(width: float, degree: int, d: int) -> Candidate:
 def shrunk(kept: Records, growth: float, sides: Floats, metric: str) -> Records:
     """Return candidates for so many times more trials; windows that hold all trials still do."""
     result = kept.copy()
-    rate = -1.0 / (2.0 * kept["degree"] + 2.0 + len(sides))
+    rate = -1.0 / (2.0 * kept["degree"] + 2.0 + dimensions(sides))
     widest = np.array([diameter(sides * relevance, metric) for relevance in kept["relevance"]])
     result["width"] *= np.where(kept["width"] < widest * (1.0 - TIE), growth**rate, 1.0)
     return result
@@ -135,9 +136,8 @@ class Scoring(Protocol):
     def degrees(self) -> tuple[int, ...]:
         """The degrees weighed."""
 
-    @property
-    def most(self) -> int:
-        """Places at which trials are left out, at the most."""
+    def most(self, is_large: bool, /) -> int:
+        """Return at how many places trials of a sample are left out, at the most."""
 
     def __call__(
         self, windows: Forest, asked: Places, radii: Floats, hole: float, shapes: Floats, /
@@ -156,10 +156,9 @@ class LocalScoring:
     degrees: tuple[int, ...]
     n_jobs: int | None = None
 
-    @property
-    def most(self) -> int:
-        """All fits cost the same."""
-        return QUERIES
+    def most(self, is_large: bool) -> int:
+        """Return the number of holes, or of places."""
+        return HOLES if is_large else QUERIES
 
     def __call__(
         self, windows: Forest, asked: Places, radii: Floats, hole: float, shapes: Floats
@@ -176,11 +175,13 @@ class LocalScoring:
     ) -> Scores:
         sums = self._moments(windows, asked, radii, hole=False)
         held, won = self.weigh(asked.counts)
-        own = np.minimum(held, 1.0)
         fits = local.fits(sums, radii, windows.d, self.degrees)
-        without = [fits.without(own, np.full(len(own), outcome)) for outcome in (0.0, 1.0)]
-        lost_to, won_to = (_chance(*rest, shapes) for rest in without)
-        return _scores(fits, held, won, lost_to, won_to)
+        # One trial, or what is there of one where weights make it less.
+        if_lost, if_won = (
+            _chance(*fits.without(np.minimum(there, 1.0), outcome), shapes)
+            for there, outcome in ((held - won, 0.0), (won, 1.0))
+        )
+        return _scores(fits, held, won, if_lost, if_won)
 
     def _leave_hole(
         self, windows: Forest, asked: Places, radii: Floats, hole: float, shapes: Floats
@@ -221,9 +222,8 @@ class CountScoring:
         """Only 0."""
         return (0,)
 
-    @property
-    def most(self) -> int:
-        """Fewer places where a posterior costs more, but enough to tell widths apart."""
+    def most(self, _: bool) -> int:
+        """Return fewer places where a posterior costs more, but enough to tell widths apart."""
         return max(FEWEST, int(QUERIES / self.reading.cost))
 
     def __call__(
@@ -290,16 +290,17 @@ def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> Floats:
 
 
 class Sample(NamedTuple):
-    """Some places, each once, and the share of all that they are."""
+    """Some places, each once, the share of all that they are, and whether they are many."""
 
     places: Places
     share: float
+    is_large: bool
 
     def some(self, n: int) -> npt.NDArray[np.bool_]:
         """Return a mask of about n of the places, or of all if there are no more."""
         size = self.places.size
         share = self.share * n / size if size > n else 1.0
-        return chosen(self.places.axes, share)
+        return below(hashes(self.places.axes), share)
 
 
 class Table(NamedTuple):
@@ -350,11 +351,11 @@ class Weighing:
 
     def __call__(self) -> Records:
         """Return the candidates worth keeping, the heaviest first."""
-        total = sum(part.size for part in self.parts)
+        total = self._n_places
         going: list[Relevance] = [(1.0,) * len(self.sides)]
         band, size = (0.0, np.inf), min(total, FIRST)
         while True:
-            sample = self._sample(min(1.0, size / total))
+            sample = self._sample(min(1.0, size / total), size > EXPLORED)
             tables = self._tables(sample, going, band)
             if size >= min(total, MOST):
                 return shrunk(self._kept(tables), 1.0 / sample.share, self.sides, self.metric)
@@ -362,17 +363,28 @@ class Weighing:
             going = list(tables)[: RELEVANCES if more <= EXPLORED else 1]
             band, size = self._near(tables, more / size), more
 
-    def _sample(self, share: float) -> Sample:
+    @functools.cached_property
+    def _hashes(self) -> list[npt.NDArray[np.uint64]]:
+        return [hashes(part.axes) for part in self.parts]
+
+    @functools.cached_property
+    def _n_places(self) -> int:
+        """The number of points with trials: one may stand in several parts."""
+        known = self._hashes
+        return known[0].size if len(known) == 1 else np.unique(np.concatenate(known)).size
+
+    def _sample(self, share: float, is_large: bool) -> Sample:
         from betafield.windows.base import concatenate
 
-        places = concatenate([part.where(chosen(part.axes, share)) for part in self.parts])
+        masks = [below(known, share) for known in self._hashes]
+        places = concatenate([p.where(mask) for p, mask in zip(self.parts, masks, strict=True)])
         keys = [] if places.shifts is None else places.shifts.alike()
-        return Sample(places.sorted_by(np.lexsort((*keys, *places.axes))), share)
+        return Sample(places.sorted_by(np.lexsort((*keys, *places.axes))), share, is_large)
 
     def _tables(self, sample: Sample, going: list[Relevance], band: Band) -> dict[Relevance, Table]:
         """Return the tables of these relevances and, where it pays, of others; the best first."""
         tables = {relevance: self._table(sample, relevance, band) for relevance in going}
-        if self.relevances and sample.places.size <= EXPLORED:
+        if self.relevances and not sample.is_large:
             self._explore(sample, tables, band)
         by_value = sorted(tables.items(), key=lambda item: -item[1].value(self.price))
         best = by_value[0][1].value(self.price)
@@ -392,7 +404,7 @@ class Weighing:
             before = best
             for axis in real:
                 for factor in (1.0 / FACTOR, FACTOR):
-                    while (tried := _changed(best, axis, factor)) is not None and (
+                    while (tried := _changed(best, real, axis, factor)) is not None and (
                         value(tried) > value(best) + ENOUGH
                     ):
                         best = tried
@@ -404,8 +416,8 @@ class Weighing:
         stretch = np.array(relevance)[:, None]
         places = sample.places._replace(axes=sample.places.axes * stretch)
         widths = self._widths(relevance, places.size, band)
-        asked = places.where(sample.some(self.scoring.most))
-        hole = self._hole(relevance, widths[0]) if places.size > EXPLORED else 0.0
+        asked = places.where(sample.some(self.scoring.most(sample.is_large)))
+        hole = self._hole(relevance, widths[0]) if sample.is_large else 0.0
         shapes = self.shapes_at(asked.axes / stretch)
         shapes = np.broadcast_to(shapes, (asked.size, shapes.shape[-1]))
         windows = Forest(len(self.sides), self.metric).insert(places)
@@ -413,9 +425,8 @@ class Weighing:
 
     def _hole(self, relevance: Relevance, narrowest: float) -> float:
         """Return the radius of holes that hold all trials together, small beside all windows."""
-        sides = (self.sides * relevance)[self.sides > 0]
-        d = max(len(sides), 1)
-        part = np.minimum(np.prod(sides) / QUERIES, narrowest**d * HOLE)
+        sides, d = (self.sides * relevance)[self.sides > 0], dimensions(self.sides)
+        part = np.minimum(np.prod(sides) / HOLES, narrowest**d * HOLE)
         return float(part ** (1.0 / d))
 
     def _widths(self, relevance: Relevance, n_places: int, band: Band) -> Floats:
@@ -436,7 +447,7 @@ class Weighing:
             near = tables[relevance].widths[np.any(value > best - MARGIN, axis=1)]
             if near.size:
                 sides = self.sides * relevance
-                narrower = float(near[0]) * growth ** (-1.0 / (len(sides) + 2))
+                narrower = float(near[0]) * growth ** (-1.0 / (dimensions(sides) + 2))
                 low = min(low, volume(narrower, sides))
                 high = max(high, volume(float(near[-1]), sides))
         return low, high
@@ -451,7 +462,7 @@ class Weighing:
         ]
         values = np.array([c.score - self.price * c.complexity for c in found])
         k = found[int(np.argmax(values))].complexity
-        weights = softmax(values / max(1.0, k * len(self.sides) / PARAMETERS))
+        weights = softmax(values / max(1.0, k * dimensions(self.sides) / PARAMETERS))
         order = _heaviest_first(weights, np.array([c.width for c in found]))
         enough = 1 + int(np.searchsorted(np.cumsum(weights[order]), HEAVY))
         order = order[: min(enough, HEAVIEST)]
@@ -466,11 +477,21 @@ def _heaviest_first(weights: Floats, widths: Floats) -> npt.NDArray[np.intp]:
     return np.lexsort((-widths, -np.rint(weights / TIE)))
 
 
-def _changed(relevance: Relevance, axis: int, factor: float) -> Relevance | None:
-    """Return the relevance with one feature's changed, the highest 1; None beyond the limits."""
-    changed = [r * factor if k == axis else r for k, r in enumerate(relevance)]
-    highest = max(changed)
-    return tuple(r / highest for r in changed) if min(changed) >= LEAST * highest else None
+def _changed(relevance: Relevance, real: list[int], axis: int, factor: float) -> Relevance | None:
+    """Return the relevance with one feature's changed, the highest 1; None beyond the limits.
+
+    Those that are not real are constant, and stay as they are.
+    """
+    changed = {k: relevance[k] * (factor if k == axis else 1.0) for k in real}
+    highest = max(changed.values())
+    if min(changed.values()) < LEAST * highest:
+        return None
+    return tuple(changed[k] / highest if k in changed else r for k, r in enumerate(relevance))
+
+
+def dimensions(sides: Floats) -> int:
+    """Return the number of features that carry distance, 1 at the least."""
+    return max(int(np.count_nonzero(sides)), 1)
 
 
 def volume(width: float, sides: Floats) -> float:
@@ -490,17 +511,17 @@ def diameter(sides: Floats, metric: str) -> float:
     return float(np.linalg.norm(sides, order)) or 1.0
 
 
-def chosen(axes: Floats, share: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of about this share of the places, by a hash of their coordinates.
+def below(known: npt.NDArray[np.uint64], share: float) -> npt.NDArray[np.bool_]:
+    """Return which hashes are below this share of all there are.
 
     A place is chosen or not wherever and whenever it is seen: neither order nor batches matter.
     """
     if share >= 1.0:
-        return np.ones(axes.shape[1], dtype=np.bool_)
-    return _hashes(axes) < np.uint64(share * 2.0**64)
+        return np.ones(known.size, dtype=np.bool_)
+    return known < np.uint64(share * 2.0**64)
 
 
-def _hashes(axes: Floats) -> npt.NDArray[np.uint64]:
+def hashes(axes: Floats) -> npt.NDArray[np.uint64]:
     """Return a well-mixed 64-bit hash of each point (the finaliser of splitmix64, chained)."""
     state = np.zeros(axes.shape[1], dtype=np.uint64)
     for axis in axes:

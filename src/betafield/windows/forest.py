@@ -12,6 +12,7 @@ Small batches wait, as they came, until the first query: a stream of them costs 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -162,11 +163,18 @@ class Forest:
 
     def stretched(self, factors: Floats) -> Forest:
         """Return the forest with each axis multiplied by its factor."""
+        return self._moved(lambda axes: axes * factors[:, None])
+
+    def gathered(self, cell: float) -> Forest:
+        """Return the forest with trials moved to the middles of cells of this size."""
+        return self._moved(lambda axes: (np.floor(axes / cell) + 0.5) * cell)
+
+    def _moved(self, move: Callable[[Floats], Floats]) -> Forest:
         places = concatenate(self.places)
-        stretched = self._grown(np.zeros_like(self.totals), 0)
-        axes = places.axes * factors[:, None]
-        stretched._state = self._settled([places._replace(axes=axes)]), ()
-        return stretched
+        moved = self._grown(np.zeros_like(self.totals), 0)
+        # Neighbours may now be at one point.
+        moved._state = self._settled([places._replace(axes=move(places.axes)).joined()]), ()
+        return moved
 
     def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
         """Return the sums of an index, with the points of the lattice that all together reach."""
