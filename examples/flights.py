@@ -114,10 +114,10 @@ def main():
     days, hours = np.meshgrid(DAYS, HOURS)
     grid = moments(days.ravel(), hours.ravel())
 
-    # A day apart is as far as an hour apart: flights of one day tend to be late together, and
+    # A day apart is as far as eight hours apart: flights of one day tend to be late together, and
     # predict each other better than the same hour of other days does. How far is still near,
-    # in these units, is learned from the flights.
-    model = SmoothBetaClassifier(scale=[1.0, 1.0], n_jobs=2)
+    # in these units, and how flights near each other are read, is learned from the flights.
+    model = SmoothBetaClassifier(scale=[1.0, 8.0], n_jobs=2)
     _, ready = timed(model.fit, flights.select(FEATURES)[:1000], flights["late"][:1000])
     _, learned = timed(model.fit, flights.select(FEATURES), flights["late"])
     posterior, asked = timed(model.posterior, grid)

@@ -8,7 +8,6 @@ from hypothesis.extra import numpy as hnp
 
 from betafield import bandwidth
 
-
 # Theory.
 
 

@@ -60,7 +60,11 @@ def test_leaving_a_trial_out_is_refitting_without_it(seed, d, t):
     X, y = trials(seed, t, d)
     widths, degrees = np.array([0.5]), (0, 1, 2)
     found = fits_at(X, y, X.copy(), widths, degrees)
-    shares, worths = found.without(np.ones(t), y.astype(float))
+    if_lost, if_won = (found.without(np.ones(t), won) for won in (0.0, 1.0))
+    shares, worths = (
+        np.where(y[:, None, None] == 1, won, lost)
+        for lost, won in zip(if_lost, if_won, strict=True)
+    )
     for i in range(3):
         rest = np.arange(t) != i
         near = np.sqrt(((X[rest] - X[i]) ** 2).sum(axis=1)) <= 0.5

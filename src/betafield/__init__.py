@@ -8,12 +8,14 @@ of the package is one word of that sentence:
     lattice      how distorted trials are counted
     units        in which units nearness is measured
     windows      sums over the trials near a point
-    bandwidth    how near is near
+    bandwidth    how near is near, by theory
     priors       what was believed before
     posteriors   what is then believed
     sharing      how trials under different contexts share a window
     local        polynomials fitted to the trials of a window
+    weighing     which windows predict best, learned from the trials
     estimators   SmoothBetaClassifier, for people who know scikit-learn
+    calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
 """
 
 from __future__ import annotations
@@ -23,14 +25,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from betafield import contexts
+    from betafield.calibration import FieldCalibratedClassifier
     from betafield.estimators import SmoothBetaClassifier
     from betafield.priors import Prior
 
 __version__ = "0.1.0"
-__all__ = ["Prior", "SmoothBetaClassifier", "__version__", "contexts"]
+__all__ = [
+    "FieldCalibratedClassifier",
+    "Prior",
+    "SmoothBetaClassifier",
+    "__version__",
+    "contexts",
+]
 
 _MODULES = {"contexts"}
-_HOMES = {"Prior": "betafield.priors", "SmoothBetaClassifier": "betafield.estimators"}
+_HOMES = {
+    "FieldCalibratedClassifier": "betafield.calibration",
+    "Prior": "betafield.priors",
+    "SmoothBetaClassifier": "betafield.estimators",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -44,21 +44,26 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     ----------
     bandwidth : float, "theory", "loo" or "auto", default="auto"
         Δ, the width of the windows, in scaled units. "theory": L^(−2/(d+2)) t^(−1/(d+2)).
-        "loo": the width with the best leave-one-out log score. "auto": the same as "loo".
+        "loo": the width with the best leave-one-out log score. "auto": all widths and degrees,
+        weighed by their scores; the posterior is a mixture, see `weights_`. With three classes
+        and more, "auto" takes the best width.
     lipschitz : float, default=1.0
         L, how fast π may change, in scaled units; for "theory".
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
         Distance between scaled points.
-    scale : "range", "std", None or array of shape (d,), default="range"
-        The unit of each feature: the width of its bounds, its standard deviation, 1, or as given.
-        A constant feature carries no distance.
+    scale : "auto", "range", "ard", "std", None or array of shape (d,), default="auto"
+        The unit of each feature: "range" the width of its bounds, "std" its standard deviation,
+        None 1, or as given. "ard" is "range", and how relevant each feature is, is learned by
+        leave-one-out. "auto" is "ard" where the bandwidth is "auto", and else "range". A constant
+        feature carries no distance.
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) a feature. None: the range of the first data seen.
     degree : {"auto", 0, 1, 2}, default="auto"
         Degree of the polynomial fitted to the outcomes of a window. 0, their share, is the
-        paper's rule, and what "auto" means. 1 and 2 follow slopes and bends of π, so that
-        windows can be wider: 2 up to three features, 1 up to six, for two classes without
-        contexts and a bandwidth that is a number or "theory".
+        paper's rule. 1 and 2 follow slopes and bends of π, so that windows can be wider: 2 up to
+        three features, 1 up to six, for two classes without contexts. "auto" weighs all degrees
+        where the bandwidth is "auto" (in one dimension up to 4), and is else 0. Of more than
+        131,072 places, those of small cells are taken together to fit polynomials.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
         With three classes and more: one shape a class, or two equal ones for all.
@@ -79,7 +84,14 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     n_trials_ : int or float
         Trials seen, t; the sum of the weights.
     bandwidth_ : float
-        Δ in use, in scaled units.
+        Δ in use, in scaled units times relevance; of several, the heaviest.
+    weights_ : record array
+        The windows in use, the heaviest first: `relevance` of each feature, `width`, `degree`,
+        leave-one-out `score`, `complexity` (the number of parameters that all fits amount to),
+        and `weight`. Weighed anew as t doubles; widths shrink in between.
+    relevance_ : array of shape (d,)
+        What distances along each feature are multiplied by: 1 for the most relevant, less for
+        others, in powers of 1/4; of several, the heaviest.
     scale_ : array of shape (d,)
         The length of one scaled unit in the feature's own; inf for a constant feature.
     bounds_ : array of shape (d, 2)
@@ -253,7 +265,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """Return the posterior of the success probability at each row of X.
 
         A `Beta` for two classes, with success the second of `classes_`, or a `Contextual` where
-        trials were distorted; a `Dirichlet` for more classes.
+        trials were distorted; of several windows a `Mixture` or a `Blend` of them. A `Dirichlet`
+        for more classes.
         """
         return self._now()._posterior(X)
 

@@ -5,11 +5,12 @@ the degree of a local polynomial. Its score is Σ log P(outcome of a trial | the
 window); its complexity k = Σ h, h the leverage of a trial, is the number of parameters that its
 fits amount to. With k* that of the best candidate, its weight is
 
-    w ∝ exp((score − k/4) / max(1, d k*/6)).
+    w ∝ exp((score − k/4 − r) / max(1, d² k*/12)),
 
-Parameters cost, for scores are noisy, those of narrow windows most. The best candidate's error is
-about k*/2 in units of scores, and more the more dimensions there are: one that does worse by a
-part of that is still worth keeping, or intervals would leave out the error of the windows' width.
+r the number of steps by which its relevances, powers of 1/4, are less than 1. Parameters cost,
+for scores are noisy, those of narrow windows most. The best candidate's error is about k*/2 in
+units of scores, and more the more dimensions there are: one that does worse by a part of that is
+still worth keeping, or intervals would leave out the error of the windows' width.
 
 Wide windows of many trials cost time and are seldom best. All widths are first weighed on a
 sample of the places, then those that were not far behind on a larger one, where windows hold more
@@ -23,6 +24,7 @@ their batches make a difference.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -49,22 +51,22 @@ Band = tuple[float, float]
 FIRST, GROWTH, MOST = 1_024, 8, 1 << 16
 # Places at which trials are left out at the most, at the most where that is slow, and at a time.
 QUERIES, FEWEST, BLOCK = 4_096, 250, 1_024
-# In larger samples than EXPLORED, trials of a hole are left out together, so that all trials are
+# In larger samples than LARGE, trials of a hole are left out together, so that all trials are
 # scored at so many places. A hole is at most this part of the narrowest window.
 HOLES, HOLE = 2_048, 1 / 16
 # What a parameter costs.
 PRICE = 0.25
-# Times the dimensions, parameters of the best candidate beyond which values are tempered.
-PARAMETERS = 6.0
+# Parameters of the best candidate, times d², beyond which values are tempered.
+PARAMETERS = 12.0
 # Candidates further below the best are not tried on a larger sample.
 MARGIN = 12.0
 # Of the weights, this much is kept, in so many candidates at the most.
 HEAVY, HEAVIEST = 0.95, 12
 # A relevance is a power of FACTOR (a power of 2: nothing is rounded), and at least LEAST of the
-# highest; a step must gain ENOUGH. So many of them go on to a larger sample, one only beyond
-# EXPLORED: holes of different shapes hold different trials, and trials are then held but once.
-FACTOR, LEAST, ENOUGH = 4.0, 4.0**-5, 1.0
-RELEVANCES, EXPLORED = 4, 1 << 13
+# highest; a step away from equal ones costs STEP_PRICE. RELEVANCES go on to a larger sample, one
+# beyond LARGE: holes of different shapes hold different trials, and trials are then held but once.
+FACTOR, LEAST, STEP_PRICE, RELEVANCES = 4.0, 4.0**-5, 1.0, 4
+LARGE = 1 << 13
 # Values this close, relatively, are a tie: windows hold the same trials. The wider one wins, for
 # it says more between places.
 TIE = 1e-9
@@ -304,18 +306,19 @@ class Sample(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is known of the widths (W,) and the degrees of one relevance."""
+    """What is known of the widths (W,) and the degrees of one relevance, and what that costs."""
 
     widths: Floats
     scores: Scores
+    cost: float = 0.0
 
     def values(self, price: float) -> Floats:
         """Return (m, W, D): scores at places, parameters paid for."""
         return self.scores.score - price * self.scores.complexity
 
     def value(self, price: float) -> float:
-        """Return log Σ exp(value) of all candidates."""
-        return float(logsumexp(self.values(price).sum(axis=0)))
+        """Return log Σ exp(value) of all candidates, the relevance paid for too."""
+        return float(logsumexp(self.values(price).sum(axis=0))) - self.cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,12 +358,12 @@ class Weighing:
         going: list[Relevance] = [(1.0,) * len(self.sides)]
         band, size = (0.0, np.inf), min(total, FIRST)
         while True:
-            sample = self._sample(min(1.0, size / total), size > EXPLORED)
+            sample = self._sample(min(1.0, size / total), size > LARGE)
             tables = self._tables(sample, going, band)
             if size >= min(total, MOST):
                 return shrunk(self._kept(tables), 1.0 / sample.share, self.sides, self.metric)
             more = min(total, size * GROWTH, MOST)
-            going = list(tables)[: RELEVANCES if more <= EXPLORED else 1]
+            going = list(tables)[:RELEVANCES]
             band, size = self._near(tables, more / size), more
 
     @functools.cached_property
@@ -383,31 +386,30 @@ class Weighing:
 
     def _tables(self, sample: Sample, going: list[Relevance], band: Band) -> dict[Relevance, Table]:
         """Return the tables of these relevances and, where it pays, of others; the best first."""
-        tables = {relevance: self._table(sample, relevance, band) for relevance in going}
-        if self.relevances and not sample.is_large:
-            self._explore(sample, tables, band)
-        by_value = sorted(tables.items(), key=lambda item: -item[1].value(self.price))
-        best = by_value[0][1].value(self.price)
-        return {r: table for r, table in by_value if table.value(self.price) > best - MARGIN}
+        if sample.is_large:
+            return {going[0]: self._table(sample, going[0], band)}
+        table = functools.cache(lambda relevance: self._table(sample, relevance, band))
+        tried = self._explored(going, table) if self.relevances else going
+        values = {relevance: table(relevance).value(self.price) for relevance in tried}
+        best = sorted(tried, key=lambda relevance: -values[relevance])
+        return {r: table(r) for r in best if values[r] > values[best[0]] - MARGIN}
 
-    def _explore(self, sample: Sample, tables: dict[Relevance, Table], band: Band) -> None:
-        """Climb to a better relevance, one feature at a time; all that were tried are kept."""
-
-        def value(relevance: Relevance) -> float:
-            if relevance not in tables:
-                tables[relevance] = self._table(sample, relevance, band)
-            return tables[relevance].value(self.price)
-
-        best, before = max(tables, key=value), None
+    def _explored(
+        self, going: list[Relevance], table: Callable[[Relevance], Table]
+    ) -> list[Relevance]:
+        """Climb to a better relevance, one feature at a time; return all that were tried."""
+        values = {relevance: table(relevance).value(self.price) for relevance in going}
+        best, before = max(values, key=values.__getitem__), None
         real = np.flatnonzero(self.sides).tolist()
         while best != before and len(real) > 1:
             before = best
-            for axis in real:
-                for factor in (1.0 / FACTOR, FACTOR):
-                    while (tried := _changed(best, real, axis, factor)) is not None and (
-                        value(tried) > value(best) + ENOUGH
-                    ):
-                        best = tried
+            for axis, factor in itertools.product(real, (1.0 / FACTOR, FACTOR)):
+                while (tried := _changed(best, real, axis, factor)) is not None:
+                    values[tried] = table(tried).value(self.price)
+                    if values[tried] <= values[best]:
+                        break
+                    best = tried
+        return list(values)
 
     def _table(self, sample: Sample, relevance: Relevance, band: Band) -> Table:
         """Return the scores of the widths in a band of volumes."""
@@ -421,7 +423,8 @@ class Weighing:
         shapes = self.shapes_at(asked.axes / stretch)
         shapes = np.broadcast_to(shapes, (asked.size, shapes.shape[-1]))
         windows = Forest(len(self.sides), self.metric).insert(places)
-        return Table(widths, self.scoring(windows, asked, widths, hole, shapes))
+        cost = STEP_PRICE * float(np.sum(-np.log(stretch))) / np.log(FACTOR)
+        return Table(widths, self.scoring(windows, asked, widths, hole, shapes), cost)
 
     def _hole(self, relevance: Relevance, narrowest: float) -> float:
         """Return the radius of holes that hold all trials together, small beside all windows."""
@@ -460,9 +463,10 @@ class Weighing:
             for width, *rows in zip(table.widths, *table.scores.totals(), strict=True)
             for degree, score, complexity in zip(self.scoring.degrees, *rows, strict=True)
         ]
-        values = np.array([c.score - self.price * c.complexity for c in found])
+        costs = [tables[c.relevance].cost for c in found]
+        values = np.array([c.score - self.price * c.complexity for c in found]) - costs
         k = found[int(np.argmax(values))].complexity
-        weights = softmax(values / max(1.0, k * dimensions(self.sides) / PARAMETERS))
+        weights = softmax(values / max(1.0, k * dimensions(self.sides) ** 2 / PARAMETERS))
         order = _heaviest_first(weights, np.array([c.width for c in found]))
         enough = 1 + int(np.searchsorted(np.cumsum(weights[order]), HEAVY))
         order = order[: min(enough, HEAVIEST)]
