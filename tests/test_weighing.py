@@ -151,9 +151,10 @@ def _diameter(d, metric):
 
 def weighed(table, d, price=0.25):
     """Return the weights of candidates by the formula."""
-    value = table["score"] - price * table["complexity"]
+    steps = -np.log(table["relevance"]).sum(axis=1) / np.log(4.0)
+    value = table["score"] - price * table["complexity"] - steps
     k = table["complexity"][np.argmax(value)]
-    weight = np.exp((value - value.max()) / max(1.0, d**2 * k / 12.0))
+    weight = np.exp((value - value.max()) / max(1.0, min(d, 3) ** 2 * k / 12.0))
     return weight / weight.sum()
 
 
@@ -998,6 +999,20 @@ def test_samples_do_not_depend_on_the_order(stages, monkeypatch):
     sampling(monkeypatch, *STAGES[stages])
     order = np.random.default_rng(0).permutation(2500)
     assert_same_choice(make(2).fit(X, y), make(2).fit(X[order], y[order]))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_windows_weighed_on_a_part_shrink_as_theory_has_it(d, monkeypatch):
+    X, y = trials(4000, d, seed=12)
+    part = chosen(X.T.copy(), 500 / 4000)
+    alone = make(d, scale="range").fit(X[part], y[part]).weights_
+    sampling(monkeypatch, 500, 10_000, 10_000, 500)
+    model = make(d, scale="range").fit(X, y)
+    for name in ("degree", "score", "complexity", "weight"):
+        np.testing.assert_array_equal(model.weights_[name], alone[name])
+    expected = alone["width"] * 8.0 ** (-1 / (2 * alone["degree"] + 2 + d))
+    expected = np.where(alone["width"] > 0.999 * d**0.5, alone["width"], expected)
+    np.testing.assert_allclose(model.weights_["width"], expected, rtol=1e-12)
 
 
 def test_classes_and_contexts_are_weighed_on_samples(monkeypatch):

@@ -7,10 +7,11 @@ fits amount to. With k* that of the best candidate, its weight is
 
     w ∝ exp((score − k/4 − r) / max(1, d² k*/12)),
 
-r the number of steps by which its relevances, powers of 1/4, are less than 1. Parameters cost,
-for scores are noisy, those of narrow windows most. The best candidate's error is about k*/2 in
-units of scores, and more the more dimensions there are: one that does worse by a part of that is
-still worth keeping, or intervals would leave out the error of the windows' width.
+r the number of steps by which its relevances, powers of 1/4, are less than 1, and d taken as 3 at
+the most. Parameters cost, for scores are noisy, those of narrow windows most. The best candidate's
+error is about k*/2 in units of scores, and more the more dimensions there are: one that does worse
+by a part of that is still worth keeping, or intervals would leave out the error of the windows'
+width.
 
 Wide windows of many trials cost time and are seldom best. All widths are first weighed on a
 sample of the places, then those that were not far behind on a larger one, where windows hold more
@@ -56,7 +57,7 @@ QUERIES, FEWEST, BLOCK = 4_096, 250, 1_024
 HOLES, HOLE = 2_048, 1 / 16
 # What a parameter costs.
 PRICE = 0.25
-# Parameters of the best candidate, times d², beyond which values are tempered.
+# Parameters of the best candidate, times d² (d at most 3), beyond which values are tempered.
 PARAMETERS = 12.0
 # Candidates further below the best are not tried on a larger sample.
 MARGIN = 12.0
@@ -466,7 +467,8 @@ class Weighing:
         costs = [tables[c.relevance].cost for c in found]
         values = np.array([c.score - self.price * c.complexity for c in found]) - costs
         k = found[int(np.argmax(values))].complexity
-        weights = softmax(values / max(1.0, k * dimensions(self.sides) ** 2 / PARAMETERS))
+        temper = k * min(dimensions(self.sides), 3) ** 2 / PARAMETERS
+        weights = softmax(values / max(1.0, temper))
         order = _heaviest_first(weights, np.array([c.width for c in found]))
         enough = 1 + int(np.searchsorted(np.cumsum(weights[order]), HEAVY))
         order = order[: min(enough, HEAVIEST)]
