@@ -152,7 +152,7 @@ def _diameter(d, metric):
 def weighed(table, d, price=0.25):
     """Return the weights of candidates by the formula."""
     steps = -np.log(table["relevance"]).sum(axis=1) / np.log(4.0)
-    value = table["score"] - price * table["complexity"] - steps
+    value = table["score"] - price * table["complexity"] - steps / 2.0
     k = table["complexity"][np.argmax(value)]
     weight = np.exp((value - value.max()) / max(1.0, min(d, 3) ** 2 * k / 12.0))
     return weight / weight.sum()
@@ -221,16 +221,22 @@ def test_scores_are_those_of_refitting_at_every_relevance(d):
     np.testing.assert_allclose(model.weights_["weight"], weighed(model.weights_, d), atol=1e-12)
 
 
-def test_scores_see_the_prior_at_each_place():
-    X, y = trials(30, 2, seed=1)
-    field = lambda P: (1.0 + 3.0 * P[:, 0], 2.0 - P[:, 1])
-    record = make(2, scale="range", prior=field).fit(X, y).weights_[0]
-    total = 0.0
-    for i in range(30):
-        rest = np.arange(30) != i
+@pytest.mark.parametrize("scale", ["range", "ard"])
+def test_scores_see_the_prior_at_each_place(scale):
+    X, y = trials(60, 2, seed=1)
+    # In the user's units, whatever those of the windows are.
+    places = X * [10.0, 4.0] - [0.0, 2.0]
+    field = lambda P: (1.0 + 0.3 * P[:, 0], 3.0 - P[:, 1])
+    model = SmoothBetaClassifier(scale=scale, bounds=[(0, 10), (-2, 2)], prior=field)
+    kept = model.fit(places, y).weights_
+    assert (kept["relevance"].min() < 1.0) == (scale == "ard")
+    record = kept[np.argmin(kept["relevance"].min(axis=1))]
+    X, total = X * record["relevance"], 0.0
+    for i in range(60):
+        rest = np.arange(60) != i
         width, degree = float(record["width"]), int(record["degree"])
-        share, n = worth(least_squares(X[rest], y[rest], np.ones(29), X[i], width, degree))
-        a, b = (shape[0] for shape in field(X[i : i + 1]))
+        share, n = worth(least_squares(X[rest], y[rest], np.ones(59), X[i], width, degree))
+        a, b = (shape[0] for shape in field(places[i : i + 1]))
         chance = (a + n * share) / (a + b + n)
         total += np.log(chance if y[i] else 1.0 - chance)
     assert record["score"] == pytest.approx(total, abs=1e-7)
@@ -744,6 +750,16 @@ def test_ard_learns_relevances_for_any_width(rule):
         assert model.bandwidth_ == pytest.approx((4 * 2000) ** (-1 / 4))
     blind = make(2, rule, scale="range", lipschitz=2.0).fit(X, y)
     assert error(model, wave, 2) < error(blind, wave, 2)
+
+
+def test_by_theory_windows_of_learned_relevance_shrink_with_every_trial():
+    X, y = trials(1000, 2, seed=2)
+    model = make(2, "theory", scale="ard", lipschitz=4.0).fit(X[:900], y[:900])
+    relevance = model.relevance_
+    model.partial_fit(X[900:], y[900:])
+    assert model.bandwidth_ == pytest.approx((16 * 1000) ** (-1 / 4))
+    assert relevance.min() < 1.0
+    np.testing.assert_array_equal(model.relevance_, relevance)
 
 
 def test_windows_of_a_given_width_count_in_relevant_units():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 METRICS = ("euclidean", "chebyshev", "manhattan")
-# Sums that are held at once where only the mean of a posterior is asked for.
+# Numbers that are held at once where only the mean of a posterior is asked for.
 BLOCK = 1 << 23
 
 
@@ -354,7 +354,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """Return the posterior means, some points at a time: sums may take a kilobyte a point."""
         check_is_fitted(self)
         points = trials.points(self, X, reset=False)
-        block = max(1, BLOCK // (self.windows_.width + self.windows_.span[1]))
+        numbers = self.windows_.width + self.windows_.span[1] + 6 * len(self.weights_)
+        block = max(1, BLOCK // numbers)
         starts = range(0, max(1, len(points)), block)
         return np.concatenate([self._posterior_at(points[i : i + block]).mean() for i in starts])
 
@@ -559,8 +560,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
         if self._is_plain():
             scoring = weighing.LocalScoring(self._weigh, degrees, self.n_jobs)
+        places = self.windows_.places
+        if np.any(self.relevance_ != 1.0):
+            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
         return weighing.Weighing(
-            [p._replace(axes=p.axes / self.relevance_[:, None]) for p in self.windows_.places],
+            places,
             self.windows_.metric,
             scoring,
             lambda axes: self._shapes(self._units_.restored(axes)),

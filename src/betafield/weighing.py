@@ -5,7 +5,7 @@ the degree of a local polynomial. Its score is Σ log P(outcome of a trial | the
 window); its complexity k = Σ h, h the leverage of a trial, is the number of parameters that its
 fits amount to. With k* that of the best candidate, its weight is
 
-    w ∝ exp((score − k/4 − r) / max(1, d² k*/12)),
+    w ∝ exp((score − k/4 − r/2) / max(1, d² k*/12)),
 
 r the number of steps by which its relevances, powers of 1/4, are less than 1, and d taken as 3 at
 the most. Parameters cost, for scores are noisy, those of narrow windows most. The best candidate's
@@ -66,7 +66,7 @@ HEAVY, HEAVIEST = 0.95, 12
 # A relevance is a power of FACTOR (a power of 2: nothing is rounded), and at least LEAST of the
 # highest; a step away from equal ones costs STEP_PRICE. RELEVANCES go on to a larger sample, one
 # beyond LARGE: holes of different shapes hold different trials, and trials are then held but once.
-FACTOR, LEAST, STEP_PRICE, RELEVANCES = 4.0, 4.0**-5, 1.0, 4
+FACTOR, LEAST, STEP_PRICE, RELEVANCES = 4.0, 4.0**-5, 0.5, 4
 LARGE = 1 << 13
 # Values this close, relatively, are a tie: windows hold the same trials. The wider one wins, for
 # it says more between places.
