@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 CHUNK = 2048
 
 
-def run(work: Callable[[slice], None], m: int, n_jobs: int | None) -> None:
-    """Do the work over chunks of m rows: several a thread, for some cost more than others.
+def run(work: Callable[[slice], None], m: int, n_jobs: int | None, least: int = CHUNK) -> None:
+    """Do the work over chunks of m rows, `least` or more: several a thread, for costs differ.
 
     A pool lives for one call: nothing to share between callers, nothing to lose in a fork.
     """
     threads = number(n_jobs)
-    size = max(CHUNK, -(-m // (4 * threads)))
+    size = max(least, -(-m // (4 * threads)))
     chunks = [slice(start, start + size) for start in range(0, m, size)]
     if threads == 1 or len(chunks) == 1:
         for chunk in chunks:

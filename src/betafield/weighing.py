@@ -51,7 +51,7 @@ Band = tuple[float, float]
 # Places of the first sample, how many times more each time, and of the last at the most.
 FIRST, GROWTH, MOST = 1_024, 8, 1 << 16
 # Places at which trials are left out at the most, at the most where that is slow, and at a time.
-QUERIES, FEWEST, BLOCK = 4_096, 250, 1_024
+QUERIES, FEWEST, BLOCK = 4_096, 250, 2_048
 # In larger samples than LARGE, trials of a hole are left out together, so that all trials are
 # scored at so many places. A hole is at most this part of the narrowest window.
 HOLES, HOLE = 2_048, 1 / 16

@@ -31,6 +31,8 @@ SMALL = 1024
 WAITING_SIZE, WAITING = 1 << 14, 1 << 10
 # Statistics for which prefix sums pay.
 FEW = 8
+# Queries for whose moments a thread of their own pays.
+MOMENTS_CHUNK = 256
 
 
 class Forest:
@@ -158,7 +160,7 @@ class Forest:
             for index in indexes:
                 out[chunk] += moments(index, queries[chunk], radii, degree, weigh, hole=hole)
 
-        run(answer, len(queries), n_jobs)
+        run(answer, len(queries), n_jobs, least=MOMENTS_CHUNK)
         return out
 
     def stretched(self, factors: Floats) -> Forest:
