@@ -22,6 +22,8 @@ from betafield.windows.base import Floats
 Codes = npt.NDArray[np.uint64]
 CODE_BITS = 64
 BYTE = 8
+# Extents below this are as good as none.
+TINY = 1e-280
 
 
 def codes(axes: Floats) -> Codes:
@@ -41,8 +43,9 @@ def codes(axes: Floats) -> Codes:
     low, high = axes.min(axis=1), axes.max(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         extent = float(np.max(high - low))
-    # One point has one code; where the extent overflows, one cell for all is correct, if slow.
-    if extent > 0.0 and np.isfinite(2.0 * extent):
+    # One point has one code; where the extent, or the number of cells in 1, overflows, one cell
+    # for all is correct, if slow.
+    if extent > TINY and np.isfinite(2.0 * extent):
         side = 2.0 ** np.ceil(np.log2(extent))
         bits = max(1, CODE_BITS // max(d, 2))
         origin = np.floor(low / side) * side
