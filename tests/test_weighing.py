@@ -1123,6 +1123,13 @@ def test_odd_data_of_other_kinds_give_no_nonsense(edge, rule, kind):
         assert np.isfinite(model.posterior(X).mean()).all()
 
 
+@pytest.mark.parametrize("rule", [0.25, *RULES])
+@pytest.mark.parametrize("step", [5e-324, 1e-310, 1e-300])
+def test_points_next_to_nothing_apart_give_no_nonsense(rule, step):
+    X = np.array([[0.0, 0.0], [step, 0.0], [0.0, step]])
+    assert_sane(make(2, rule).fit(X, [0, 1, 1]), X)
+
+
 @pytest.mark.parametrize("scale", ["auto", "range", "ard", "std", None])
 def test_one_trial_is_enough_in_any_units(scale):
     model = SmoothBetaClassifier(scale=scale).partial_fit([[3.0, 4.0]], [1], classes=[0, 1])
