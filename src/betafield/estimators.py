@@ -85,7 +85,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         Trials seen, t; the sum of the weights.
     bandwidth_ : float
         Δ in use, in scaled units times relevance; of several, the heaviest.
-    weights_ : record array
+    weights_ : structured array
         The windows in use, the heaviest first: `relevance` of each feature, `width`, `degree`,
         leave-one-out `score`, `complexity` (the number of parameters that all fits amount to),
         and `weight`. Weighed anew as t doubles; widths shrink in between.
