@@ -67,7 +67,7 @@ HEAVY, HEAVIEST = 0.95, 12
 # highest; a step away from equal ones costs STEP_PRICE. RELEVANCES go on to a larger sample, one
 # beyond LARGE: holes of different shapes hold different trials, and trials are then held but once.
 FACTOR, LEAST, STEP_PRICE, RELEVANCES = 4.0, 4.0**-5, 0.5, 4
-LARGE = 1 << 13
+LARGE = 1 << 15
 # Values this close, relatively, are a tie: windows hold the same trials. The wider one wins, for
 # it says more between places.
 TIE = 1e-9
