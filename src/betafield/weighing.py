@@ -307,19 +307,20 @@ class Sample(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is known of the widths (W,) and the degrees of one relevance, and what that costs."""
+    """Scores and complexities (W, D) of the widths and degrees of one relevance; what it costs."""
 
     widths: Floats
-    scores: Scores
-    cost: float = 0.0
+    score: Floats
+    complexity: Floats
+    cost: float
 
     def values(self, price: float) -> Floats:
-        """Return (m, W, D): scores at places, parameters paid for."""
-        return self.scores.score - price * self.scores.complexity
+        """Return the scores, parameters and relevance paid for."""
+        return self.score - price * self.complexity - self.cost
 
     def value(self, price: float) -> float:
-        """Return log Σ exp(value) of all candidates, the relevance paid for too."""
-        return float(logsumexp(self.values(price).sum(axis=0))) - self.cost
+        """Return log Σ exp(value) of all candidates."""
+        return float(logsumexp(self.values(price)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +426,7 @@ class Weighing:
         shapes = np.broadcast_to(shapes, (asked.size, shapes.shape[-1]))
         windows = Forest(len(self.sides), self.metric).insert(places)
         cost = STEP_PRICE * float(np.sum(-np.log(stretch))) / np.log(FACTOR)
-        return Table(widths, self.scoring(windows, asked, widths, hole, shapes), cost)
+        return Table(widths, *self.scoring(windows, asked, widths, hole, shapes).totals(), cost)
 
     def _hole(self, relevance: Relevance, narrowest: float) -> float:
         """Return the radius of holes that hold all trials together, small beside all windows."""
@@ -444,7 +445,7 @@ class Weighing:
 
     def _near(self, tables: dict[Relevance, Table], growth: float) -> Band:
         """Return the volumes of windows that may be best for so many times more places."""
-        values = {r: table.values(self.price).sum(axis=0) for r, table in tables.items()}
+        values = {r: table.values(self.price) for r, table in tables.items()}
         best = max(float(value.max()) for value in values.values())
         low, high = float("inf"), 0.0
         for relevance, value in values.items():
@@ -461,11 +462,10 @@ class Weighing:
         found = [
             Candidate(relevance, float(width), degree, float(score), float(complexity), 0.0)
             for relevance, table in tables.items()
-            for width, *rows in zip(table.widths, *table.scores.totals(), strict=True)
+            for width, *rows in zip(table.widths, table.score, table.complexity, strict=True)
             for degree, score, complexity in zip(self.scoring.degrees, *rows, strict=True)
         ]
-        costs = [tables[c.relevance].cost for c in found]
-        values = np.array([c.score - self.price * c.complexity for c in found]) - costs
+        values = np.concatenate([table.values(self.price).ravel() for table in tables.values()])
         k = found[int(np.argmax(values))].complexity
         temper = k * min(dimensions(self.sides), 3) ** 2 / PARAMETERS
         weights = softmax(values / max(1.0, temper))
