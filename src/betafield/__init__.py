@@ -14,8 +14,11 @@ of the package is one word of that sentence:
     sharing      how trials under different contexts share a window
     local        polynomials fitted to the trials of a window
     weighing     which windows predict best, learned from the trials
+    bands        intervals with a finite-sample guarantee
+    guarantees   what can be promised: rates, error bounds, trials needed
     estimators   SmoothBetaClassifier, for people who know scikit-learn
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
+    testing      how often intervals hold, on functions of yours
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from betafield import contexts
+    from betafield import contexts, guarantees, testing
     from betafield.calibration import FieldCalibratedClassifier
     from betafield.estimators import SmoothBetaClassifier
     from betafield.priors import Prior
@@ -36,9 +39,11 @@ __all__ = [
     "SmoothBetaClassifier",
     "__version__",
     "contexts",
+    "guarantees",
+    "testing",
 ]
 
-_MODULES = {"contexts"}
+_MODULES = {"contexts", "guarantees", "testing"}
 _HOMES = {
     "FieldCalibratedClassifier": "betafield.calibration",
     "Prior": "betafield.priors",

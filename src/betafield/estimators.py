@@ -15,6 +15,7 @@ from betafield import lattice, priors, sharing, trials, units
 from betafield.posteriors import Beta, Blend, Mixture
 
 if TYPE_CHECKING:
+    from betafield.bands import Bands
     from betafield.posteriors import Posterior
     from betafield.weighing import Weighing
     from betafield.windows import Forest
@@ -281,6 +282,46 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         best = np.argmax(now.predict_proba(X), axis=1)
         return np.asarray(now.classes_[best])
 
+    def band(
+        self, X: Any, lipschitz: float, level: float = 0.95, simultaneous: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return intervals (low, high) that hold π(x) with a probability of at least `level`.
+
+        That is so for any number of trials and any π with |π(x) − π(y)| ≤ L · distance, neither
+        prior nor model being asked. Where there are no trials the interval is [0, 1]. See
+        `betafield.bands` for why they hold.
+
+        They hold given the points of the trials, if outcomes are independent. Neither these points
+        nor X may have been chosen by looking at the outcomes: a point that was found by them, say
+        the best one, has the guarantee where `simultaneous`; trials that were placed by them have
+        none.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (m, d)
+            Where to know π.
+        lipschitz : float
+            L, how fast π may change: in scaled units, as the model's own `lipschitz`.
+        level : float, default=0.95
+            The probability, over all outcomes that might have been, that an interval holds π(x).
+        simultaneous : bool, default=False
+            Whether that is the probability that the intervals of all x at once hold it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(10_000, 1))
+        >>> y = rng.uniform(size=10_000) < 1 - X[:, 0]
+        >>> model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y)
+        >>> low, high = model.band([[0.2], [0.5]], lipschitz=1.0)
+        >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
+        True
+        """
+        now = self._now()
+        queries = now._scaled(X)
+        return now._bands(lipschitz, level, simultaneous).intervals(queries)
+
     # Inside.
 
     def _now(self) -> Self:
@@ -290,8 +331,57 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return now
 
     def _posterior(self, X: Any) -> Posterior:
+        return self._posterior_at(self._points(X))
+
+    def _points(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return self._posterior_at(trials.points(self, X, reset=False))
+        return trials.points(self, X, reset=False)
+
+    def _scaled(self, X: Any) -> Floats:
+        return self._units_.scaled(self._points(X))
+
+    def _held(self, queries: Floats) -> Floats:
+        """Return how many trials the window in use has at each scaled query."""
+        sums = self.windows_.sums(queries * self.relevance_, self.bandwidth_, self.n_jobs)
+        return self._reading().size(sums)
+
+    def _bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
+        from betafield.bands import Bands
+
+        if not widths.is_positive(lipschitz):
+            raise ValueError(f"lipschitz: found {lipschitz!r}; a positive number is needed")
+        if not (widths.is_positive(level) and level < 1.0):
+            raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
+        self._require_whole_affine()
+        return Bands(
+            self._windows_for(np.ones_like(self.relevance_)),
+            self._reading(),
+            self._sides(),
+            self._seen_,
+            float(lipschitz),
+            min(1.0 - level, 0.5),  # what is proven is for intervals that hold more often than not
+            simultaneous,
+            self.n_jobs,
+        )
+
+    def _require_whole_affine(self) -> None:
+        """Raise where trials are none of which a guarantee is known."""
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"band: this model has {len(self.classes_)} classes; guarantees are for two"
+            )
+        if self._polynomials_:
+            raise ValueError(
+                "band: this model has learned from polynomial contexts; guarantees are for trials "
+                "without contexts and for affine contexts"
+            )
+        shifts = [places.shifts for places in self.windows_.places]
+        sized = any(each is not None and each.size is not None for each in shifts)
+        if sized or self.windows_.totals[2 : sharing.OTHERS].any():
+            raise ValueError(
+                "band: this model has learned from fractional weights, and a fraction of a trial "
+                "has no outcome of its own; guarantees are for whole weights"
+            )
 
     def _posterior_at(self, points: Floats) -> Posterior:
         scaled, shapes = self._units_.scaled(points), self._shapes(points)
@@ -315,7 +405,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         for relevance in np.unique(weights["relevance"], axis=0):
             these = (weights["relevance"] == relevance).all(axis=1)
             share[:, these], worth[:, these] = local.estimates(
-                self._windows_for(relevance),
+                self._windows_for(relevance, gather=True),
                 scaled * relevance,
                 weights["width"][these],
                 weights["degree"][these],
@@ -327,16 +417,19 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             return Beta(alpha[:, 0], beta[:, 0])
         return Mixture(np.log(weights["weight"]), alpha, beta)
 
-    def _windows_for(self, relevance: Floats) -> Forest:
-        """Return the windows in which features have this relevance, made when first asked for."""
-        from betafield import local
+    def _windows_for(self, relevance: Floats, gather: bool = False) -> Forest:
+        """Return the windows in which features have this relevance, made when first asked for.
 
-        key = tuple(relevance.tolist())
+        Those for polynomials may gather trials in cells.
+        """
+        key = (*relevance.tolist(), gather)
         if key not in self._windows_by_relevance_:
             windows = self.windows_
             if not np.array_equal(relevance, self.relevance_):
                 windows = windows.stretched(relevance / self.relevance_)
-            if self._is_local():
+            if gather:
+                from betafield import local
+
                 windows = local.gathered(windows, float(self.weights_["width"].min()))
             self._windows_by_relevance_[key] = windows
         return self._windows_by_relevance_[key]
@@ -352,8 +445,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _mean(self, X: Any) -> Floats:
         """Return the posterior means, some points at a time: sums may take a kilobyte a point."""
-        check_is_fitted(self)
-        points = trials.points(self, X, reset=False)
+        points = self._points(X)
         numbers = self.windows_.width + self.windows_.span[1] + 6 * len(self.weights_)
         block = max(1, BLOCK // numbers)
         starts = range(0, max(1, len(points)), block)

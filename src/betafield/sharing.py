@@ -80,6 +80,19 @@ class Seen(NamedTuple):
         """
         return max(self.trials - max(self.low, self.high), 1) / self.trials
 
+    def spread(self) -> float:
+        """Return the sum over all trials of what π can change, |A|."""
+        return (self.trials - self.low - self.high) / trials.FRACTIONS
+
+
+class Affine(NamedTuple):
+    """What affine contexts of windows add up to: S, n, Σ A and Σ B; P(success) = A π + B."""
+
+    won: Floats
+    held: Floats
+    gain: Floats
+    offset: Floats
+
 
 class Evidence(NamedTuple):
     """Additive statistics of trials.
@@ -400,6 +413,28 @@ class Reading:
         if self.polynomials:
             total = total + self._repeats(sums).sum(axis=-1)
         return np.asarray(total, dtype=np.float64)
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether the sums tell successes and contexts, and not likelihoods."""
+        return self.is_plain or self.sharing == "mean"
+
+    def affine(self, sums: Ints) -> Affine:
+        """Return what the contexts of windows add up to, where they are summed."""
+        held = self.trials(sums)
+        won, held = held[..., 1].astype(np.float64), held.sum(axis=-1).astype(np.float64)
+        if self.is_plain:
+            return Affine(won, held, held, np.zeros_like(held))
+        low, low_rest, high, high_rest = np.moveaxis(sums[..., OTHERS : OTHERS + 4], -1, 0)
+        offset = (low + low_rest / FINE) / lattice.UNIT
+        return Affine(won, held, held - offset - (high + high_rest / FINE) / lattice.UNIT, offset)
+
+    def likelihoods(self, sums: Ints) -> tuple[Floats, Floats]:
+        """Return numbers of trials (…, c) and the logarithms (c,) of their ratios l₁/l₀."""
+        first, points = self.span
+        ratios = lattice.STEP * np.arange(first, first + points)
+        amounts = [self.trials(sums), sums[..., self.width :] / lattice.UNIT]
+        return np.concatenate(amounts, axis=-1), np.concatenate([[-np.inf, np.inf], ratios])
 
     @cached_property
     def _order(self) -> npt.NDArray[np.intp]:

@@ -1,0 +1,337 @@
+"""Intervals that hold π(x) with a stated probability, whatever the number of trials.
+
+Given where the trials were made, their outcomes are independent, and |π(x_i) − π(x)| ≤ L r_i with
+r_i the distance of trial i. All that is used of a window is what its rings add up to: radii
+Δ₁ < Δ₂ < … cut it into rings, and r_i is at most the outer radius of its ring.
+
+Sums of outcomes
+----------------
+S, the successes among the n trials of a window, has the mean n q̄. Of all such sums, that of trials
+alike has the heaviest tails (Hoeffding 1956), so that Clopper and Pearson's interval [l, u] for the
+q̄ of trials alike holds here too. Under contexts, q_i = A_i π(x_i) + B_i, and then
+
+    π(x) ∈ [(l − B̄ − e) / Ā, (u − B̄ + e) / Ā],    e = L · mean of |A_i| r_i;
+
+without contexts A = 1 and B = 0.
+
+Likelihoods
+-----------
+Where trials under different contexts are kept by their likelihoods, "exact" sharing, the ratio
+
+    R(θ) = Π_i l_i(θ + h + L r_i) / l_i(θ + L r_i)
+
+has a mean of at most 1 if π(x) ≤ θ, for the mean of each factor rises with π(x_i) and is 1 where
+π(x_i) = θ + L r_i. So R ≥ 1/δ has a probability of at most δ (Markov), and the lower end is the
+first θ that this does not exclude. Which step h shows best that π is larger is not known before:
+R is the mean over some of them. The upper end is its mirror image.
+
+Which windows
+-------------
+At one point, the window that promises the narrowest interval is chosen by where trials were made,
+before looking at how they ended: that costs nothing. For all points at once, each of the windows
+that there can be has its share of the error, and so the narrowest interval of all radii is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from betafield.posteriors import Beta
+from betafield.posteriors.base import blocks
+from betafield.weighing import diameter
+
+if TYPE_CHECKING:
+    from betafield.sharing import Reading, Seen
+    from betafield.windows import Forest
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Radii: 0, for trials at the point itself, and STEPS from LEAST times the one that suits trials
+# spread evenly, each RATIO times the one before.
+RATIO, STEPS, LEAST = 2.0 ** (1 / 3), 21, 1 / 8
+# Steps h are tried from one that is long on, each half the one before; ends from likelihoods are
+# found to 1 in 2^HALVINGS.
+TRIED_STEPS, HALVINGS = 4, 16
+# What the log-likelihood of a trial on the lattice may err by.
+LATTICE_ERROR = 1e-8
+# Numbers that are held at once.
+BLOCK = 1 << 22
+# Errors smaller than this cannot be told from none.
+LEAST_ERROR = 1e-290
+
+
+class Rings(NamedTuple):
+    """What the trials within each of R radii of m points add up to.
+
+    Parameters
+    ----------
+    radii : array of shape (R,)
+    sums : array of shape (m, R, c)
+    held : array of shape (m, R)
+        Trials.
+    reach : array of shape (m, R)
+        At least the sum of their distances.
+    """
+
+    radii: Floats
+    sums: Ints
+    held: Floats
+    reach: Floats
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Guaranteed intervals from the trials of some windows.
+
+    Parameters
+    ----------
+    windows : Forest
+        Trials, in the units in which `lipschitz` is told.
+    reading : Reading
+        What their sums mean.
+    sides : array of shape (d,)
+        Those of the domain.
+    seen : Seen
+        How many trials there were, and what their contexts left to see.
+    lipschitz : float
+    error : float
+        The probability with which an interval may miss.
+    simultaneous : bool
+        Whether this is the probability of a miss at any point at all.
+    n_jobs : int or None
+        Threads.
+    """
+
+    windows: Forest
+    reading: Reading
+    sides: Floats
+    seen: Seen
+    lipschitz: float
+    error: float
+    simultaneous: bool = False
+    n_jobs: int | None = None
+
+    def intervals(self, queries: Floats) -> tuple[Floats, Floats]:
+        """Return the lower and the upper ends at (m, d) queries."""
+        low, high = np.zeros(len(queries)), np.ones(len(queries))
+        if self.error_of_one < LEAST_ERROR:
+            return low, high
+        for rows in self._blocks(len(queries)):
+            low[rows], high[rows] = self._narrowest(self._rings(queries[rows]))
+        return low, high
+
+    def more_trials(self, queries: Floats, width: float) -> Floats:
+        """Return how many undistorted trials at each query would make its interval this narrow.
+
+        With k more there, the half width of a window of n trials is at most about
+
+            (L Σ r_i + 1) / (n + k) + z / (2 √(n + k)),
+
+        z the normal quantile of the error, whatever their outcomes.
+        """
+        needed = np.empty(len(queries))
+        for rows in self._blocks(len(queries)):
+            rings = self._rings(queries[rows])
+            low, high = self._narrowest(rings)
+            held, reach = rings.held, rings.reach
+            if not self.reading.is_plain:  # distorted trials are worth less: they are left out
+                held = reach = np.zeros((len(low), 1))
+            # With y = 1/√(n + k): (L Σ r + 1) y² + z y / 2 = width / 2.
+            a = self.lipschitz * reach + 1.0
+            y = (np.sqrt(self._z**2 + 8.0 * a * width) - self._z) / (4.0 * a)
+            more = np.maximum(np.ceil(y**-2.0 - held), 1.0).min(axis=1)
+            needed[rows] = np.where(high - low <= width, 0.0, more)
+        return needed
+
+    # The price of windows.
+
+    @property
+    def error_of_one(self) -> float:
+        """The probability with which the interval of one window may miss."""
+        if not self.simultaneous:
+            return self.error
+        return math.exp(max(math.log(self.error) - self._log_windows(), -700.0))
+
+    def _log_windows(self) -> float:
+        """Return the logarithm of the number of different windows that there can be.
+
+        Along a direction, an interval of a given length can hold 2t + 1 different sets of trials.
+        A box is made of intervals along d directions, a ball of the Manhattan distance along
+        2^(d−1). For Euclidean balls of all radii it is the lemma of Sauer and Shelah: balls cannot
+        tell all subsets of d + 2 points apart.
+        """
+        d, t, metric = self.windows.d, math.ceil(self.seen.number()), self.windows.metric
+        if d > 1 and metric == "euclidean":
+            k = np.arange(min(d + 1, t) + 1)
+            binomials = (
+                special.gammaln(t + 1.0) - special.gammaln(k + 1) - special.gammaln(t - k + 1.0)
+            )
+            return float(special.logsumexp(binomials))
+        directions = d if metric != "manhattan" else 2.0 ** (d - 1)
+        return directions * math.log(2.0 * t + 1.0) + math.log(STEPS + 2)
+
+    @property
+    def _z(self) -> float:
+        return float(-special.ndtri(max(0.5 * self.error_of_one, LEAST_ERROR)))
+
+    # Rings.
+
+    @property
+    def radii(self) -> Floats:
+        """The radii of rings, from 0 to one that holds all trials."""
+        real = self.sides[self.sides > 0]
+        if not real.size:
+            return np.zeros(1)
+        widest = diameter(self.sides, self.windows.metric)
+        # Where bias and noise are alike: L Δ = √(log(2/δ) / n), with n trials in Δ^d.
+        noise = math.log(2.0 / max(self.error_of_one, LEAST_ERROR)) / (
+            self.seen.share() * self.seen.number()
+        )
+        log_radius = math.log(noise) + np.log(real).sum() - 2.0 * math.log(self.lipschitz)
+        alike = math.exp(min(log_radius / (real.size + 2), math.log(widest)))
+        radii = LEAST * alike * RATIO ** np.arange(STEPS)
+        return np.concatenate([[0.0], radii[radii < widest], [widest]])
+
+    def _rings(self, queries: Floats) -> Rings:
+        radii = self.radii
+        sums = np.stack([self.windows.sums(queries, r, self.n_jobs) for r in radii], axis=1)
+        held = self.reading.size(sums)
+        return Rings(radii, sums, held, _reach(held, radii))
+
+    def _blocks(self, m: int) -> list[slice]:
+        numbers = (STEPS + 2) * (self.windows.width + self.windows.span[1] + 8)
+        return blocks(m, max(1, BLOCK // numbers))
+
+    def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
+        """Return the narrowest interval that is paid for."""
+        if not self.reading.is_summed:
+            return self._from_likelihoods(rings)
+        low, high = self._from_sums(rings)
+        best = np.argmin(high - low if self.simultaneous else self._promise(rings), axis=1)
+        rows = np.arange(len(best))
+        return low[rows, best], high[rows, best]
+
+    def _promise(self, rings: Rings) -> Floats:
+        """Return about the half width (m, R) of intervals, by where the trials were made alone."""
+        held = np.maximum(rings.held, 1e-9)
+        noise = 0.5 * self._z / np.sqrt(self.seen.share() * held) + 1.0 / held
+        return self.lipschitz * rings.reach / held + noise
+
+    # From sums of outcomes.
+
+    def _from_sums(self, rings: Rings) -> tuple[Floats, Floats]:
+        """Return the intervals of all windows, (m, R)."""
+        won, held, gain, offset = self.reading.affine(rings.sums)
+        bias = self.lipschitz * _reach(np.abs(gain) if self._is_of_one_sign else held, rings.radii)
+        low, high = (held * end for end in share_bounds(won, held, self.error_of_one))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.stack([low - offset - bias, high - offset + bias]) / gain
+        low, high = np.where(gain > 0, ends, np.where(gain < 0, ends[::-1], [[[0.0]], [[1.0]]]))
+        return low.clip(0.0, 1.0), high.clip(0.0, 1.0)
+
+    @property
+    def _is_of_one_sign(self) -> bool:
+        """Whether no trial has an A of the other sign: |Σ A| is Σ |A|."""
+        gain = float(self.reading.affine(self.windows.totals).gain)
+        return abs(gain) >= (1.0 - 1e-6) * self.seen.spread()
+
+    # From likelihoods.
+
+    def _from_likelihoods(self, rings: Rings) -> tuple[Floats, Floats]:
+        """Return the interval of the window that promises most."""
+        best = np.argmin(self._promise(rings), axis=1)
+        amounts, ratios = self.reading.likelihoods(rings.sums)
+        amounts = np.diff(amounts, axis=1, prepend=0.0)
+        amounts[np.arange(len(rings.radii)) > best[:, None]] = 0.0
+        test = Exclusion(self.lipschitz * rings.radii, amounts, ratios, self.error_of_one)
+        # Failures are to 1 − π what successes are to π.
+        return test.excluded(), 1.0 - test._replace(ratios=-ratios).excluded()
+
+
+class Exclusion(NamedTuple):
+    """Trials by their likelihoods, as a test of π(x) ≤ θ.
+
+    Parameters
+    ----------
+    bias : array of shape (R,)
+        L r, by how much π may differ from π(x) in each ring.
+    amounts : array of shape (m, R, c)
+        Trials of the rings.
+    ratios : array of shape (c,)
+        Logarithms of their l₁/l₀.
+    error : float
+        That of an interval, of which the test has a half.
+    """
+
+    bias: Floats
+    amounts: Floats
+    ratios: Floats
+    error: float
+
+    def excluded(self) -> Floats:
+        """Return (m,): up to where every θ is excluded.
+
+        Likelihoods are log-concave, so that log R falls as θ rises, and halving finds it.
+        """
+        held = self.amounts.sum(axis=(1, 2))
+        needed = math.log(2.0 / self.error)
+        longest = np.sqrt(8.0 * needed / np.maximum(held, 1.0))
+        steps = longest[:, None] * 0.5 ** np.arange(TRIED_STEPS)
+        low, high = np.zeros(len(held)), np.ones(len(held))
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            is_excluded = self._log_r(middle, steps) >= needed + 2.0 * LATTICE_ERROR * held
+            low, high = np.where(is_excluded, middle, low), np.where(is_excluded, high, middle)
+        return low
+
+    def _log_r(self, theta: Floats, steps: Floats) -> Floats:
+        """Return log R (m,) at θ (m,), for the mean over steps (m, TRIED_STEPS)."""
+        total = np.zeros(steps.shape)
+        for ring, bias in enumerate(self.bias):
+            start = np.minimum(theta + bias, 1.0)[:, None]
+            rises = _log_likelihood(np.minimum(start + steps, 1.0), self.ratios)
+            rises -= _log_likelihood(start, self.ratios)
+            total += (rises @ self.amounts[:, ring, :, None])[..., 0]
+        return np.asarray(special.logsumexp(total, axis=1) - math.log(TRIED_STEPS))
+
+
+def share_bounds(won: Floats, held: Floats, error: float) -> tuple[Floats, Floats]:
+    """Return Clopper and Pearson's bounds of the mean probability of independent trials.
+
+    The lower one is the q at which so many successes or more have the probability error/2. Trials
+    need not be alike, but for a first success: its probability is at most n q̄, and more than that
+    of trials alike.
+
+    Examples
+    --------
+    >>> low, high = share_bounds(np.array([0.0, 5.0]), np.array([10.0, 10.0]), error=0.05)
+    >>> print(low.round(4), high.round(4))
+    [0.     0.1871] [0.3085 0.8129]
+    """
+    return _lower_bound(won, held, error), 1.0 - _lower_bound(held - won, held, error)
+
+
+def _lower_bound(won: Floats, held: Floats, error: float) -> Floats:
+    several = Beta(np.maximum(won, 1.0).ravel(), (held - won + 1.0).ravel())
+    bound = several.ppf(0.5 * error).reshape(won.shape)
+    bound = np.where(won == 1.0, 0.5 * error / np.maximum(held, 1.0), bound)
+    return np.where(won > 0.0, bound, 0.0)
+
+
+def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:
+    """Return (…, c): log((1−θ) l₀ + θ l₁), the larger of l₀ and l₁ being 1."""
+    l0, l1 = np.exp(-np.maximum(ratios, 0.0)), np.exp(np.minimum(ratios, 0.0))
+    theta = theta[..., None]
+    return np.asarray(np.log(np.maximum((1.0 - theta) * l0 + theta * l1, 1e-300)))
+
+
+def _reach(held: Floats, radii: Floats) -> Floats:
+    """Return (m, R): at least the sum of the distances of the trials of windows (m, R)."""
+    return np.cumsum(np.diff(held, axis=1, prepend=0.0) * radii, axis=1)

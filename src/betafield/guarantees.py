@@ -1,0 +1,314 @@
+"""What can be promised before and after the trials: rates, error bounds, trials needed.
+
+All of it is for π with |π(x) − π(y)| ≤ L ‖x − y‖ on the unit cube, which is the domain in scaled
+units. Bounds are those of the Smooth Beta Process with windows of one width, `degree=0`, and of
+trials at points drawn evenly. Intervals that hold whatever the points are `band`, of the estimator.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from betafield.bandwidth import is_positive, theory
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+
+Floats = npt.NDArray[np.float64]
+
+# Standard deviations of the number of trials in a window that are looked at, and numbers there.
+SPREAD, NUMBERS = 12.0, 1 << 14
+# Whole numbers up to here are floats.
+MOST_TRIALS = 2**53
+# E[X | X ≥ a] − max(E X, a) is at most this many standard deviations, for log-concave X.
+CUT = math.sqrt(math.e - 1.0)
+
+
+class Rate(NamedTuple):
+    """Exponents b of errors that fall as t^b.
+
+    Parameters
+    ----------
+    l2 : float
+        Of E(π̃ − π)², the mean squared error of the posterior.
+    l1 : float
+        Of E|π̃ − π|.
+    risk : float
+        Of the risk of the classifier 1[E π̃ ≥ ½] beyond that of the best one.
+    """
+
+    l2: float
+    l1: float
+    risk: float
+
+
+def rate(d: int) -> Rate:
+    """Return how fast errors fall with the number of trials, in d dimensions.
+
+    No method can do better for all Lipschitz functions. With contexts the exponents are the same.
+
+    Examples
+    --------
+    >>> rate(2)
+    Rate(l2=-0.5, l1=-0.25, risk=-0.25)
+    """
+    _require_count("d", d)
+    return Rate(-2.0 / (d + 2), -1.0 / (d + 2), -1.0 / (d + 2))
+
+
+def error_bound(
+    t: int,
+    d: int,
+    lipschitz: float,
+    bandwidth: float | None = None,
+    prior: tuple[float, float] = (1.0, 1.0),
+    *,
+    metric: str = "euclidean",
+    background: float = 0.0,
+) -> float:
+    """Return a bound of E(π̃(x) − π(x))², at every x, after t trials at points drawn evenly.
+
+    With n trials within Δ of x and a prior Beta(α, β), m = α + β,
+
+        E[(π̃ − π)² | n] ≤ 1/(4(n+m+1)) + n/(4(n+m)²) + ((n L Δ + max(α, β))/(n+m))²,
+
+    variance of the posterior, variance of its mean, squared bias. It is averaged over
+    n ~ Bin(t, v), v the share of the domain that the window of a corner holds.
+
+    Parameters
+    ----------
+    t, d : int
+        Trials, dimensions.
+    lipschitz : float
+        L, in scaled units.
+    bandwidth : float, default=None
+        Δ, in scaled units. None: by theory, L^(−2/(d+2)) ((1−B) t)^(−1/(d+2)).
+    prior : (alpha, beta), default=(1.0, 1.0)
+        Shapes of the prior.
+    metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
+        Distance in which windows are round.
+    background : float, default=0.0
+        B, where trials succeed with probability B + (1 − B) π: the largest there is. The posterior
+        is then that of the window's mean context, `sharing="mean"`, from the prior (1, 1).
+
+    Examples
+    --------
+    >>> print(round(error_bound(t=1_000, d=1, lipschitz=1.0), 4))
+    0.0165
+    """
+    _require_count("t", t, least=0)
+    _require_count("d", d)
+    _require_positive("lipschitz", lipschitz)
+    alpha, beta = _checked_prior(prior)
+    _require_background(background, prior)
+    if bandwidth is None:
+        bandwidth = theory(max((1.0 - background) * t, 1.0), d, lipschitz)
+    _require_positive("bandwidth", bandwidth)
+    held, chance = _numbers_in_window(t, _corner(bandwidth, d, metric))
+    bias, numbers = lipschitz * bandwidth, np.append(held, t)
+    if background > 0.0:
+        given = _bound_under(numbers, bias, background)
+    else:
+        given = _bound(numbers, bias, alpha, beta)
+    # Windows elsewhere hold more trials, so the bound must not rise with their number.
+    given = np.maximum.accumulate(given[::-1])[:0:-1]
+    return min(float(chance @ given), 1.0)
+
+
+def _bound(n: Floats, bias: float, alpha: float, beta: float) -> Floats:
+    """Return the bound given n trials in the window, π there within `bias`."""
+    m = alpha + beta
+    squared_bias = ((n * bias + max(alpha, beta)) / (n + m)) ** 2
+    return np.asarray(0.25 / (n + m + 1.0) + 0.25 * n / (n + m) ** 2 + squared_bias)
+
+
+def _bound_under(n: Floats, bias: float, background: float) -> Floats:
+    """Return the bound given n trials that succeed with probability q = B + (1 − B) π.
+
+    The posterior of q is Beta(S+1, n−S+1), cut off below B. That does not add to its variance,
+    for it is log-concave, and moves its mean by at most CUT of its standard deviations σ:
+
+        E(q̃ − q)² ≤ σ² + (√(Var q̂ + bias²) + CUT σ)²,    q̂ = (S+1)/(n+2),
+
+    with bias ((1−B) n L Δ + 1)/(n+2); and π̃ − π is (q̃ − q)/(1 − B).
+    """
+    seen = 1.0 - background
+    sampled = n * _largest_variance(background) / (n + 2.0) ** 2
+    believed = _largest_variance((n * background + 1.0) / (n + 2.0)) / (n + 3.0)
+    squared_bias = ((seen * n * bias + 1.0) / (n + 2.0)) ** 2
+    moved = np.sqrt(sampled + squared_bias) + CUT * np.sqrt(believed)
+    return np.asarray(np.minimum((believed + moved**2) / seen**2, 1.0))
+
+
+def _largest_variance(least: float | Floats) -> Any:
+    """Return the largest q (1 − q) of q between `least` and 1."""
+    q = np.maximum(least, 0.5)
+    return q * (1.0 - q)
+
+
+def _corner(bandwidth: float, d: int, metric: str) -> float:
+    """Return at least the share of the unit cube that lies within `bandwidth` of a corner."""
+    if metric not in ("euclidean", "chebyshev", "manhattan"):
+        raise ValueError(
+            f"metric: found {metric!r}; allowed are 'euclidean', 'chebyshev' and 'manhattan'"
+        )
+    reach = min(bandwidth, 1.0)
+    if metric == "chebyshev" or d == 1:
+        return reach**d
+    if bandwidth >= (math.sqrt(d) if metric == "euclidean" else d):
+        return 1.0
+    if metric == "manhattan":
+        return float(np.exp(d * math.log(reach) - special.gammaln(d + 1.0)))
+    log_ball = 0.5 * d * math.log(math.pi) - special.gammaln(0.5 * d + 1.0)
+    return float(np.exp(log_ball + d * math.log(0.5 * reach)))
+
+
+def _numbers_in_window(t: int, share: float) -> tuple[Floats, Floats]:
+    """Return numbers n and the probability that Bin(t, share) is n, or between n and the next."""
+    middle, spread = t * share, SPREAD * (math.sqrt(t * share * (1.0 - share)) + 1.0)
+    low, high = max(math.floor(middle - spread), 0), min(math.ceil(middle + spread), t)
+    n = np.unique(np.concatenate([[0.0], np.floor(np.linspace(low, high, NUMBERS))]))
+    if n[-1] - n[0] + 1 == len(n):
+        return n, np.asarray(stats.binom.pmf(n, t, share))
+    below = stats.binom.cdf(n[1:] - 1.0, t, share)
+    return n, np.diff(below, prepend=0.0, append=1.0)
+
+
+def trials_needed(
+    error: float,
+    d: int,
+    lipschitz: float,
+    prior: tuple[float, float] = (1.0, 1.0),
+    *,
+    metric: str = "euclidean",
+    background: float = 0.0,
+) -> int:
+    """Return how many trials bring E(π̃(x) − π(x))² to at most `error` at every x.
+
+    The least t with `error_bound` so low, at the width by theory.
+
+    Examples
+    --------
+    An error of a tenth, give or take, in one dimension and in two:
+
+    >>> [trials_needed(0.1**2, d, lipschitz=1.0) for d in (1, 2)]
+    [2077, 32131]
+    """
+    _require_positive("error", error)
+
+    def is_enough(t: int) -> bool:
+        found = error_bound(t, d, lipschitz, None, prior, metric=metric, background=background)
+        return found <= error
+
+    if is_enough(0):
+        return 0
+    too_few, enough = 0, 1
+    while not is_enough(enough):
+        too_few, enough = enough, 2 * enough
+        if enough > MOST_TRIALS:
+            raise ValueError(
+                f"error: found {error!r}; it would take more than {MOST_TRIALS:.1e} trials"
+            )
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if is_enough(middle) else (middle, enough)
+    return enough
+
+
+def certificate(
+    model: SmoothBetaClassifier,
+    X: Any,
+    lipschitz: float,
+    level: float = 0.95,
+    width: float = 0.1,
+    *,
+    simultaneous: bool = False,
+) -> npt.NDArray[Any]:
+    """Return what is known at each row of X, and how many trials more would make it enough.
+
+    Parameters
+    ----------
+    model : SmoothBetaClassifier
+        A fitted model of two classes.
+    X, lipschitz, level, simultaneous
+        As for `model.band`.
+    width : float, default=0.1
+        The width of guaranteed intervals that would be narrow enough.
+
+    Returns
+    -------
+    structured array of shape (m,)
+        `trials` in the model's window; the posterior's `mean`, and its credible interval from `low`
+        to `high`; the interval from `guaranteed_low` to `guaranteed_high`; and `more_trials`: with
+        so many more there, however they end, that interval is about `width` or less. A dataframe
+        is made of it by `pandas.DataFrame` or `polars.DataFrame`.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(bandwidth=0.1, bounds=[(0, 1)])
+    >>> model = model.fit_counts([[0.2], [0.3]], successes=[30, 40], trials=[100, 100])
+    >>> known = certificate(model, [[0.25], [0.9]], lipschitz=1.0)
+    >>> known["trials"].tolist()
+    [200.0, 0.0]
+    >>> known["guaranteed_low"][1], known["guaranteed_high"][1]
+    (np.float64(0.0), np.float64(1.0))
+    >>> bool(known["more_trials"][0] < known["more_trials"][1])
+    True
+    """
+    _require_positive("width", width)
+    posterior = model.posterior(X)
+    low, high = posterior.interval(level)
+    bands, queries = model._bands(lipschitz, level, simultaneous), model._scaled(X)
+    guaranteed_low, guaranteed_high = bands.intervals(queries)
+    columns = {
+        "trials": model._held(queries),
+        "mean": posterior.mean(),
+        "low": low,
+        "high": high,
+        "guaranteed_low": guaranteed_low,
+        "guaranteed_high": guaranteed_high,
+        "more_trials": bands.more_trials(queries, width),
+    }
+    table = np.empty(len(queries), dtype=[(name, np.float64) for name in columns])
+    for name, values in columns.items():
+        table[name] = values
+    return table
+
+
+# What is asked for -------------------------------------------------------------------------
+
+
+def _require_count(name: str, value: Any, least: int = 1) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:
+        raise ValueError(f"{name}: found {value!r}; a whole number from {least} on is needed")
+    if int(value) > MOST_TRIALS:
+        raise ValueError(f"{name}: found {value!r}; at most {MOST_TRIALS} is possible")
+
+
+def _require_positive(name: str, value: Any) -> None:
+    if not is_positive(value):
+        raise ValueError(f"{name}: found {value!r}; a positive number is needed")
+
+
+def _checked_prior(prior: Any) -> tuple[float, float]:
+    good = isinstance(prior, (tuple, list)) and len(prior) == 2 and all(map(is_positive, prior))
+    if not good:
+        raise ValueError(f"prior: found {prior!r}; (alpha, beta) is needed, both positive numbers")
+    return float(prior[0]), float(prior[1])
+
+
+def _require_background(background: Any, prior: tuple[float, float]) -> None:
+    if not (background == 0.0 or (is_positive(background) and background < 1.0)):
+        raise ValueError(f"background: found {background!r}; a number from 0 to below 1 is needed")
+    if background and tuple(prior) != (1.0, 1.0):
+        raise ValueError(
+            f"prior: found {prior!r} and a background; under one the bound is for (1.0, 1.0)"
+        )
