@@ -4,7 +4,7 @@ Five functions in one, two and three dimensions, each with its Lipschitz constan
 and credible intervals: the share of all intervals, over points and data sets. Simultaneous bands:
 the share of data sets without a miss at any point. Credible intervals are those of the default
 model, which does not know L and promises nothing about one function. Errors are those of the width
-by theory, at the worst of 250 points and the corners.
+by theory, at the worst of 200 points and the corners.
 """
 
 import json
@@ -30,9 +30,9 @@ Floats = NDArray[np.float64]
 
 RESULTS = Path("out/intervals.json")
 LEVEL = 0.95
-POINTS = 250
+POINTS = 200
 # Data sets by the number of trials; fewer for credible intervals, whose windows are learned.
-RUNS = {100: 2_000, 1_000: 2_000, 10_000: 500}
+RUNS = {100: 2_000, 1_000: 2_000, 10_000: 200}
 FEWER = 50
 
 

@@ -216,6 +216,18 @@ def test_a_window_counts_its_trials_as_far_as_its_rings_reach():
     assert outer + bias - 1e-9 <= high[0] <= outer + bias * ring
 
 
+@pytest.mark.parametrize("sharing", ["exact", "mean"])
+def test_distorted_trials_elsewhere_say_no_more_than_the_slope_allows(sharing):
+    """π is 0.7 at 0.6, as good as known, so that it may be anything from 0.6 to 0.8 at 0.5."""
+    n, context = 10**6, contexts.background(0.2)
+    won = int(n * contexts.probability(context, 0.7))
+    model = fixed(sharing=sharing).fit_counts([[0.6], [0.0]], [won, 1], [n, 2], context=context)
+    low, high = model.band([[0.5], [0.6]], lipschitz=1.0)
+    assert low[0] <= 0.6 <= 0.8 <= high[0]
+    assert high[0] - low[0] <= 0.2 * 2 ** (1 / 3) + 0.01
+    assert low[1] < 0.7 < high[1] < low[1] + 0.01
+
+
 def test_neither_batches_nor_order_nor_threads_nor_chosen_windows_can_be_seen():
     X, y = trials(3_000, d=2)
     Q = np.random.default_rng(1).random((50, 2))

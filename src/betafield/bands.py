@@ -211,11 +211,13 @@ class Bands:
 
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
         """Return the narrowest interval that is paid for."""
+        chosen = np.argmin(self._promise(rings), axis=1)[:, None]
         if not self.reading.is_summed:
-            return self._from_likelihoods(rings)
-        low, high = self._from_sums(rings)
-        best = np.argmin(high - low if self.simultaneous else self._promise(rings), axis=1)
-        rows = np.arange(len(best))
+            return self._from_likelihoods(rings, chosen)
+        if self.simultaneous:
+            chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.held.shape)
+        low, high = self._from_sums(rings, chosen)
+        rows, best = np.arange(len(low)), np.argmin(high - low, axis=1)
         return low[rows, best], high[rows, best]
 
     def _promise(self, rings: Rings) -> Floats:
@@ -226,10 +228,14 @@ class Bands:
 
     # From sums of outcomes.
 
-    def _from_sums(self, rings: Rings) -> tuple[Floats, Floats]:
-        """Return the intervals of all windows, (m, R)."""
-        won, held, gain, offset = self.reading.affine(rings.sums)
-        bias = self.lipschitz * _reach(np.abs(gain) if self._is_of_one_sign else held, rings.radii)
+    def _from_sums(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
+        """Return the intervals (m, k) of the windows chosen (m, k)."""
+        affine = self.reading.affine(rings.sums)
+        bends = np.abs(affine.gain) if self._is_of_one_sign else affine.held
+        bias = self.lipschitz * _reach(bends, rings.radii)
+        won, held, gain, offset, bias = (
+            np.take_along_axis(each, chosen, axis=1) for each in (*affine, bias)
+        )
         low, high = (held * end for end in share_bounds(won, held, self.error_of_one))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([low - offset - bias, high - offset + bias]) / gain
@@ -244,12 +250,11 @@ class Bands:
 
     # From likelihoods.
 
-    def _from_likelihoods(self, rings: Rings) -> tuple[Floats, Floats]:
-        """Return the interval of the window that promises most."""
-        best = np.argmin(self._promise(rings), axis=1)
+    def _from_likelihoods(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
+        """Return the intervals (m,) of the windows chosen (m, 1)."""
         amounts, ratios = self.reading.likelihoods(rings.sums)
         amounts = np.diff(amounts, axis=1, prepend=0.0)
-        amounts[np.arange(len(rings.radii)) > best[:, None]] = 0.0
+        amounts[np.arange(len(rings.radii)) > chosen] = 0.0
         test = Exclusion(self.lipschitz * rings.radii, amounts, ratios, self.error_of_one)
         # Failures are to 1 − π what successes are to π.
         return test.excluded(), 1.0 - test._replace(ratios=-ratios).excluded()
