@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-previous lint types check bench clean
+.PHONY: help demo test test-previous lint types check bench paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,10 +20,15 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, saves a map
 	$(BIN)/python examples/flights.py
 
+# Tests share the cores, a thread each; those of the paper time things, and have all to themselves.
+PARALLEL := --numprocesses auto
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 test: $(VENV)/.installed-dev  ## the whole test suite, with coverage of src
 	$(BIN)/coverage erase
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
-	$(BIN)/pytest --cov --cov-append --cov-report=term --cov-fail-under=95
+	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
+	$(BIN)/pytest --quiet --cov --cov-append --cov-report= tests/test_paper.py
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --cov --cov-append --cov-report=term --cov-fail-under=95 --ignore=tests/test_paper.py
 
 # The release before the newest of scikit-learn, in an environment of its own.
 PREVIOUS := $(VENV)-previous
@@ -33,7 +38,7 @@ $(PREVIOUS)/.installed: pyproject.toml
 	@touch $@
 
 test-previous: $(PREVIOUS)/.installed  ## what touches scikit-learn, with its previous release
-	$(PREVIOUS)/bin/pytest --quiet tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py
+	$(ONE_THREAD) $(PREVIOUS)/bin/pytest --quiet $(PARALLEL) tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
 
 lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
 	$(BIN)/ruff check .
@@ -57,6 +62,13 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/distorted.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/settling.py
+	$(BENCH)/bin/python benchmarks/intervals.py
+
+paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
+	$(BIN)/python -m paper
+
+paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and smaller runs
+	$(BIN)/python -m paper --quick
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) $(PREVIOUS) $(BENCH) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

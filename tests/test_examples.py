@@ -1,6 +1,5 @@
 """Every example runs, draws, and says what only a model that knows the contexts can say."""
 
-import re
 import runpy
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
-PAGE = ROOT / "docs" / "contexts.md"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -108,17 +106,3 @@ def test_simulated_rates_are_recovered(name, trials, truth):
     assert ignored > 5 * error
     assert of["coverage"](model) > 0.85
     assert of["coverage"](naive) < 0.05
-
-
-def test_the_page_on_contexts_runs():
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    scope = {}
-    exec(compile(block, str(PAGE), "exec"), scope)
-    low, high = scope["posterior"].interval(0.95)
-    assert low < 0.7 < high
-
-
-def test_the_page_on_contexts_shows_files_that_exist():
-    links = re.findall(r"\]\(([^)]+)\)", PAGE.read_text(encoding="utf-8"))
-    assert len(links) == 10
-    assert all((PAGE.parent / link).is_file() for link in links)

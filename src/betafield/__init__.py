@@ -18,6 +18,7 @@ of the package is one word of that sentence:
     guarantees   what can be promised: rates, error bounds, trials needed
     estimators   SmoothBetaClassifier, for people who know scikit-learn
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
+    baselines    what others do, with the same methods, to compare
     testing      how often intervals hold, on functions of yours
 """
 
@@ -27,7 +28,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from betafield import contexts, guarantees, testing
+    from betafield import baselines, contexts, guarantees, testing
     from betafield.calibration import FieldCalibratedClassifier
     from betafield.estimators import SmoothBetaClassifier
     from betafield.priors import Prior
@@ -38,12 +39,13 @@ __all__ = [
     "Prior",
     "SmoothBetaClassifier",
     "__version__",
+    "baselines",
     "contexts",
     "guarantees",
     "testing",
 ]
 
-_MODULES = {"contexts", "guarantees", "testing"}
+_MODULES = {"baselines", "contexts", "guarantees", "testing"}
 _HOMES = {
     "FieldCalibratedClassifier": "betafield.calibration",
     "Prior": "betafield.priors",

@@ -1,0 +1,429 @@
+"""LogisticGP: a Gaussian process of log-odds, by Laplace's approximation.
+
+Algorithms 3.1, 3.2 and 5.1 of Rasmussen and Williams, Gaussian Processes for Machine Learning
+(2006), the lines of which are named beside the statements that do them. Three things are done in
+another way, to the same results:
+
+- Newton's steps are taken in a = K⁻¹f, from the residual of its equation, and halved until they
+  gain: f is then K a without a system in K, which is all but singular, ever being solved.
+- The diagonal of the posterior covariance Σ = (K⁻¹ + W)⁻¹ is read off B⁻¹, B = I + W½ K W½, for
+  W½ Σ W½ = I − B⁻¹, which saves line 8 of 5.1.
+- The derivative along every length scale is a sum of H_ij (x_ik − x_jk)², with one H for all,
+  which saves a matrix a feature.
+
+Products of matrices are left to SciPy's BLAS where it factors matrices, too: the threads of
+NumPy's would wait for work at the expense of those that do it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.blas import dgemm, dsymv
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import trials
+from betafield.bandwidth import is_positive
+from betafield.baselines.base import Floats, Labels, TwoClasses, blocks, both
+from betafield.baselines.logit_normal import LogitNormal
+
+# Starts of the search: the length scales as shares of the features' ranges, and the amplitude.
+# From one start alone, narrow peaks among many failures may be taken for a constant.
+STARTS = ((0.1, 1.0), (0.5, 1.0))
+# The search ends where a step gains less than this share of the log likelihood.
+GAIN = 1e-8
+# Newton's steps end where the squared distance to the mode, in posterior deviations, is below
+# this; the log likelihood is then right to about 1e-9. Twenty are more than ever needed.
+DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 50, 30
+EPS = float(np.finfo(np.float64).eps)
+
+
+class LogisticGP(TwoClasses):
+    """Gaussian process classification with the logistic link and Laplace's approximation.
+
+    P(success at x) = expit(f(x)), where f is a Gaussian process of mean 0 and covariance
+
+        k(x, x') = amplitude² exp(−½ Σ_k ((x_k − x'_k) / ℓ_k)²).
+
+    The posterior of f at the trials is replaced by the normal law with its mode and the curvature
+    there; that of π is then `LogitNormal`. Length scales and amplitude are those with the highest
+    approximate marginal likelihood. Time grows as t³ and memory as t².
+
+    Contexts become features: of the two coefficients of each trial, those that are not the same
+    for all trials, after the features of X. What a context means for success is thus learned from
+    the trials rather than known.
+
+    Parameters
+    ----------
+    length_scale : float, array of shape (D,) or None, default=None
+        ℓ of all D features, contexts among them, in their units. None: learned, one a feature.
+    amplitude : float or None, default=None
+        Standard deviation of the log-odds before any trial. None: learned.
+    length_scale_bounds : (low, high), default=(0.01, 100.0)
+        Between which length scales are learned, as multiples of the range of each feature.
+    amplitude_bounds : (low, high), default=(0.01, 100.0)
+        Between which the amplitude is learned.
+
+    Attributes
+    ----------
+    classes_ : array
+        The two classes, sorted; the second is the success.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    n_trials_ : int
+        Trials seen, t.
+    length_scale_ : array of shape (D,)
+        The length scales in use: of the features of X, then of the contexts that vary.
+    amplitude_ : float
+        The amplitude in use.
+    log_marginal_likelihood_value_ : float
+        Laplace's approximation of log P(y | X) with these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.baselines import LogisticGP
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0]
+    >>> posterior = LogisticGP().fit(X, y).posterior([[0.1], [0.9]])
+    >>> low, high = posterior.interval(0.95)
+    >>> bool(np.all((low < [0.26, 0.74]) & (high > [0.26, 0.74])))
+    True
+    """
+
+    n_trials_: int
+    length_scale_: Floats
+    amplitude_: float
+    log_marginal_likelihood_value_: float
+    _varying_: npt.NDArray[np.bool_]
+    _points_: Floats
+    _mode_: Mode
+
+    def __init__(
+        self,
+        length_scale: Any = None,
+        amplitude: float | None = None,
+        *,
+        length_scale_bounds: tuple[float, float] = (0.01, 100.0),
+        amplitude_bounds: tuple[float, float] = (0.01, 100.0),
+    ) -> None:
+        self.length_scale = length_scale
+        self.amplitude = amplitude
+        self.length_scale_bounds = length_scale_bounds
+        self.amplitude_bounds = amplitude_bounds
+
+    def fit(self, X: Any, y: Any, context: Any = None) -> Self:
+        """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (t, d)
+            Where the trials were made.
+        y : array of shape (t,)
+            How each ended: two classes.
+        context : array of shape (t, 2), (1, 2) or (2,), default=None
+            Success probability of each trial at π = 0 and at π = 1, see `betafield.contexts`.
+        """
+        self._check_options()
+        model = self._draft()
+        points, success = model._learn_trials(X, y)
+        ends = _ends((0.0, 1.0) if context is None else context, len(points))
+        model._varying_ = np.ptp(ends, axis=0) > 0.0
+        model.n_trials_ = len(points)
+        model._points_ = np.column_stack([points, ends[:, model._varying_]])
+        evidence = Evidence(model._points_, success)
+        model.length_scale_, model.amplitude_ = model._scales(evidence)
+        _, model._mode_ = evidence.mode(model.length_scale_, model.amplitude_)
+        model.log_marginal_likelihood_value_ = model._mode_.log_likelihood
+        return self._become(model)
+
+    def posterior(self, X: Any, context: Any = (0.0, 1.0)) -> LogitNormal:
+        """Return the posterior of the success probability at each row of X.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (m, d)
+            Where to ask.
+        context : array of shape (2,) or (m, 2), default=(0, 1)
+            Under which circumstances, for all rows or for each. It counts where contexts varied
+            among the trials.
+        """
+        check_is_fitted(self)
+        points = trials.points(self, X, reset=False)
+        ends = _ends(context, len(points))
+        asked = np.column_stack([points, ends[:, self._varying_]])
+        mean, variance = np.empty((2, len(asked)))
+        for block in blocks(len(asked), self.n_trials_):
+            mean[block], variance[block] = self._latent(asked[block])
+        return LogitNormal(mean, variance)
+
+    def predict_proba(self, X: Any, context: Any = (0.0, 1.0)) -> Floats:
+        """Return the posterior mean of each class's probability, of shape (m, 2)."""
+        return both(self.posterior(X, context).mean())
+
+    def predict(self, X: Any, context: Any = (0.0, 1.0)) -> Labels:
+        """Return the class with the highest posterior mean; of equal ones the first."""
+        return self._chosen(self.predict_proba(X, context))
+
+    # Inside.
+
+    def _latent(self, asked: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of f at some points: algorithm 3.2, lines 4 to 6."""
+        near = _covariance(asked, self._points_, self.length_scale_, self.amplitude_)
+        mean = near @ self._mode_.dual
+        near *= self._mode_.root
+        explained = solve_triangular(
+            self._mode_.factor, near.T, lower=True, overwrite_b=True, check_finite=False
+        )
+        prior = self.amplitude_**2
+        rest = prior - np.einsum("ij,ij->j", explained, explained)
+        # What is left may be less than the rounding of what it is left of.
+        return mean, rest.clip(min=EPS * prior)
+
+    def _scales(self, evidence: Evidence) -> tuple[Floats, float]:
+        """Return the length scales and the amplitude, given or learned."""
+        D = evidence.points.shape[1]
+        ranges = np.ptp(evidence.points, axis=0)
+        ranges[ranges == 0.0] = 1.0
+        given = np.full(D + 1, np.nan)
+        given[:D] = _given_length_scale(self.length_scale, D)
+        given[D] = np.nan if self.amplitude is None else float(self.amplitude)
+        free = np.isnan(given)
+        if free.any():
+            sizes = np.append(ranges, 1.0)
+            bounds = sizes[:, None] * ([self.length_scale_bounds] * D + [self.amplitude_bounds])
+            starts = [sizes * ([share] * D + [height]) for share, height in STARTS]
+            given = _searched(evidence, given, starts, bounds)
+        return given[:D], float(given[D])
+
+    def _check_options(self) -> None:
+        if not (self.amplitude is None or is_positive(self.amplitude)):
+            raise ValueError(
+                f"amplitude: found {self.amplitude!r}; allowed are None and a positive number"
+            )
+        for name in ("length_scale_bounds", "amplitude_bounds"):
+            _check_bounds(name, getattr(self, name))
+
+
+# What is given -------------------------------------------------------------------------------
+
+
+def _ends(context: Any, n_rows: int) -> Floats:
+    """Return the success probabilities at π = 0 and at π = 1, of shape (n_rows, 2)."""
+    ends = trials.context(context, n_rows)
+    if ends is None:
+        raise ValueError("context: found None; give the one to be read at, such as (0, 1)")
+    if ends.shape[1] != 2:
+        raise ValueError(
+            f"context: found {ends.shape[1]} coefficients a row; two are needed, the success "
+            "probability at π = 0 and at π = 1"
+        )
+    return ends
+
+
+def _given_length_scale(length_scale: Any, D: int) -> Floats | float:
+    """Return the length scales as given, NaN where they are to be learned."""
+    if length_scale is None:
+        return np.nan
+    try:
+        values = np.asarray(length_scale, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.shape not in ((), (D,)) or not np.all((values > 0.0) & (values < np.inf)):
+        raise ValueError(
+            f"length_scale: found {length_scale!r}; allowed are None, a positive number, and "
+            f"{D} of them, one for each feature and each coefficient of the contexts that varies"
+        )
+    return values
+
+
+def _check_bounds(name: str, bounds: Any) -> None:
+    if np.shape(bounds) != (2,) or not all(map(is_positive, bounds)) or bounds[0] > bounds[1]:
+        raise ValueError(
+            f"{name}: found {bounds!r}; two positive numbers are needed, the lower one first"
+        )
+
+
+# Search --------------------------------------------------------------------------------------
+
+
+def _searched(evidence: Evidence, given: Floats, starts: list[Floats], bounds: Floats) -> Floats:
+    """Return the length scales and the amplitude with the highest likelihood found.
+
+    By L-BFGS-B on the logarithms of those that are not given, from every start.
+    """
+    free = np.isnan(given)
+    low, high = np.log(bounds[free]).T
+
+    def scales(logs: Floats) -> Floats:
+        found = given.copy()
+        found[free] = np.exp(logs)
+        return found
+
+    def loss(logs: Floats) -> tuple[float, Floats]:
+        value, gradient = evidence.log_likelihood(scales(logs))
+        return -value, -gradient[free]
+
+    ends = [
+        minimize(
+            loss,
+            np.log(start[free]).clip(low, high),
+            method="L-BFGS-B",
+            jac=True,
+            bounds=list(zip(low, high, strict=True)),
+            options={"ftol": GAIN},
+        )
+        for start in starts
+    ]
+    return scales(min(ends, key=lambda end: float(end.fun)).x)
+
+
+class Evidence:
+    """The approximate log marginal likelihood of trials, for any length scales and amplitude.
+
+    Parameters
+    ----------
+    points : array of shape (t, D)
+    success : array of t bools
+
+    Examples
+    --------
+    Two trials so far apart that each is worth as much as one alone:
+
+    >>> import numpy as np
+    >>> far = Evidence(np.array([[0.0], [9.0]]), np.array([True, False]))
+    >>> one = Evidence(np.array([[0.0]]), np.array([True]))
+    >>> scales = np.array([1.0, 2.0])
+    >>> bool(np.isclose(far.log_likelihood(scales)[0], 2 * one.log_likelihood(scales)[0]))
+    True
+    """
+
+    def __init__(self, points: Floats, success: npt.NDArray[np.bool_]) -> None:
+        self.points = points
+        self.success = success
+        # Of the last mode found: the next one is not far from it.
+        self.dual = np.zeros(len(points))
+
+    def mode(self, length_scale: Floats, amplitude: float) -> tuple[Floats, Mode]:
+        """Return the covariance of the trials and the mode of f."""
+        K = _covariance(self.points, self.points, length_scale, amplitude)
+        mode = _mode(K, self.success, self.dual)
+        self.dual = mode.dual
+        return K, mode
+
+    def log_likelihood(self, scales: Floats) -> tuple[float, Floats]:
+        """Return the value and its derivative by the logarithms of ℓ_1, …, ℓ_D and amplitude."""
+        K, mode = self.mode(scales[:-1], float(scales[-1]))
+        H = _slopes(K, mode)
+        # Centred, so that what cancels in the squares of differences is no larger than they are.
+        x = (self.points - self.points.mean(axis=0)) / scales[:-1]
+        squares = (H.sum(axis=0) + H.sum(axis=1)) @ (x * x)
+        along = squares - 2.0 * (x * dgemm(1.0, H.T, x, trans_a=True)).sum(axis=0)
+        return mode.log_likelihood, np.append(along, 2.0 * H.sum())
+
+
+def _covariance(a: Floats, b: Floats, length_scale: Floats, amplitude: float) -> Floats:
+    """Return k of every pair of points, in the memory of one such array."""
+    K: Floats = cdist(a / length_scale, b / length_scale, "sqeuclidean")
+    K *= -0.5
+    np.exp(K, out=K)
+    K *= amplitude**2
+    return K
+
+
+# Laplace's approximation ---------------------------------------------------------------------
+
+
+class Mode(NamedTuple):
+    """The mode f of the posterior at the trials, and its curvature there.
+
+    `dual` is a = K⁻¹f, `root` the diagonal of W½ with W = π(1 − π), `factor` the lower Cholesky
+    factor of B = I + W½ K W½ (what is above its diagonal means nothing).
+    """
+
+    f: Floats
+    dual: Floats
+    root: Floats
+    factor: Floats
+    log_likelihood: float
+
+
+def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
+    """Find the mode by Newton's method: algorithm 3.1."""
+    sign = np.where(success, 1.0, -1.0)
+    a = start
+    f = _times(K, a)
+    if _gain(a, f, sign) < _gain(0.0 * a, 0.0 * f, sign):
+        a, f = 0.0 * a, 0.0 * f
+    for _ in range(MOST_STEPS):
+        root = np.sqrt(expit(f) * expit(-f))  # line 4
+        factor = _factor(K, root)  # line 5
+        residual = sign * expit(-sign * f) - a  # ∇ log p(y | f) − K⁻¹f
+        da = residual - root * cho_solve(
+            (factor, True), root * _times(K, residual)
+        )  # lines 6 and 7
+        df = _times(K, da)  # line 8
+        if residual @ df < DISTANCE:
+            break
+        share = _share(a, f, da, df, sign)
+        a, f = a + share * da, f + share * df
+    return Mode(f, a, root, factor, _gain(a, f, sign) - np.log(np.diag(factor)).sum())  # line 10
+
+
+def _times(K: Floats, vector: Floats) -> Floats:
+    """Return K @ vector; K is its own transpose, which has LAPACK's order."""
+    return np.asarray(dsymv(1.0, K.T, vector))
+
+
+def _factor(K: Floats, root: Floats) -> Floats:
+    """Return the Cholesky factor of B = I + W½ K W½, in the memory of B alone."""
+    B = K * root
+    B *= root[:, None]
+    B[np.diag_indices_from(B)] += 1.0
+    return np.asarray(cho_factor(B.T, lower=True, overwrite_a=True, check_finite=False)[0])
+
+
+def _gain(a: Floats, f: Floats, sign: Floats) -> float:
+    """Return Ψ = log p(y | f) − ½ fᵀK⁻¹f, which the mode maximises."""
+    return float(-np.logaddexp(0.0, -sign * f).sum() - 0.5 * (a @ f))
+
+
+def _share(a: Floats, f: Floats, da: Floats, df: Floats, sign: Floats) -> float:
+    """Return how much of a step to take: all, a half, a quarter, … until it does not lose."""
+    before, share = _gain(a, f, sign), 1.0
+    rounding = 1e-12 * (1.0 + abs(before))
+    for _ in range(MOST_HALVINGS):
+        if _gain(a + share * da, f + share * df, sign) >= before - rounding:
+            break
+        share *= 0.5
+    return share
+
+
+def _slopes(K: Floats, mode: Mode) -> Floats:
+    """Return H = K ∘ G, with ∂ log Z = Σ_ij G_ij ∂K_ij: algorithm 5.1.
+
+    G = ½ a aᵀ − ½ R + w aᵀ, R = W½ B⁻¹ W½, w = s₂ − R K s₂. Sums of H with weights that are the
+    same for ij and ji are those of algorithm 5.1; H itself is not symmetric.
+    """
+    a, root = mode.dual, mode.root
+    inverse: Floats = dpotri(mode.factor, lower=True)[0].T  # B⁻¹ on and above the diagonal
+    diagonal = np.diag(inverse)
+    s2 = 0.5 * (1.0 - diagonal) * np.tanh(0.5 * mode.f)  # line 9, for 1 − 2π = −tanh(f/2)
+    w = s2 - root * cho_solve((mode.factor, True), root * _times(K, s2))  # line 14
+    H = np.triu(inverse)
+    H[np.diag_indices_from(H)] *= 0.5
+    H *= -root  # − ½ R, for what is above the diagonal stands for what is below, too
+    H *= root[:, None]
+    H += np.outer(0.5 * a + w, a)
+    H *= K
+    return H

@@ -1,0 +1,103 @@
+"""RadiusNeighbors: the share of successes in the window, without prior or posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import bandwidth as widths
+from betafield import trials
+from betafield.baselines.base import Floats, Labels, TwoClasses, both
+
+if TYPE_CHECKING:
+    from betafield.windows import Forest
+
+
+class RadiusNeighbors(TwoClasses):
+    """The share of successes among the trials near a point.
+
+    Fixed-radius nearest neighbours: with n trials within Δ of x, S of them successes,
+
+        P(success at x) = S/n, and 1/2 where there is no trial.
+
+    It has no posterior: of one trial and of a thousand it is equally sure.
+
+    Parameters
+    ----------
+    bandwidth : float or "theory", default="theory"
+        Δ, in the features' units. "theory": L^(−2/(d+2)) t^(−1/(d+2)).
+    lipschitz : float, default=1.0
+        L, how fast π may change, in the features' units; for "theory".
+
+    Attributes
+    ----------
+    classes_ : array
+        The two classes, sorted; the second is the success.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    n_trials_ : int
+        Trials seen, t.
+    bandwidth_ : float
+        Δ in use.
+    windows_ : Forest
+        The sums of the trials, by place.
+
+    Examples
+    --------
+    >>> from betafield.baselines import RadiusNeighbors
+    >>> model = RadiusNeighbors(bandwidth=0.1).fit([[0.1], [0.15], [0.2], [0.9]], [1, 0, 1, 1])
+    >>> model.predict_proba([[0.15], [0.5]])[:, 1].round(3).tolist()
+    [0.667, 0.5]
+    """
+
+    n_trials_: int
+    bandwidth_: float
+    windows_: Forest
+
+    def __init__(self, bandwidth: float | str = "theory", *, lipschitz: float = 1.0) -> None:
+        self.bandwidth = bandwidth
+        self.lipschitz = lipschitz
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials."""
+        from betafield.windows import Forest, Places
+
+        self._check_options()
+        model = self._draft()
+        points, success = model._learn_trials(X, y)
+        t, d = points.shape
+        model.n_trials_ = t
+        model.bandwidth_ = model._width(t, d)
+        # A copy, for the arrays of places belong to the windows.
+        places = Places(points.T.copy(), np.stack([~success, success]))
+        model.windows_ = Forest(d).insert(places)
+        return self._become(model)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the share of each class near each row of X, of shape (m, 2)."""
+        check_is_fitted(self)
+        points = trials.points(self, X, reset=False)
+        held = self.windows_.sums(points, self.bandwidth_)
+        n, S = held.sum(axis=1), held[:, 1]
+        return both(np.where(n > 0, S / np.maximum(n, 1), 0.5))
+
+    def predict(self, X: Any) -> Labels:
+        """Return the class with the largest share; of equal ones the first."""
+        return self._chosen(self.predict_proba(X))
+
+    def _check_options(self) -> None:
+        if self.bandwidth != "theory" and not widths.is_positive(self.bandwidth):
+            raise ValueError(
+                f"bandwidth: found {self.bandwidth!r}; allowed are a positive number and 'theory'"
+            )
+        if not widths.is_positive(self.lipschitz):
+            raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
+
+    def _width(self, t: int, d: int) -> float:
+        if self.bandwidth == "theory":
+            return widths.theory(t, d, self.lipschitz)
+        return float(self.bandwidth)
