@@ -319,8 +319,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         True
         """
         now = self._now()
-        queries = now._scaled(X)
-        return now._bands(lipschitz, level, simultaneous).intervals(queries)
+        return now._band_at(now._points(X), lipschitz, level, simultaneous)
 
     # Inside.
 
@@ -337,12 +336,23 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return trials.points(self, X, reset=False)
 
-    def _scaled(self, X: Any) -> Floats:
-        return self._units_.scaled(self._points(X))
+    def _band_at(
+        self, points: Floats, lipschitz: float, level: float, simultaneous: bool
+    ) -> tuple[Floats, Floats]:
+        bands = self._bands(lipschitz, level, simultaneous)
+        return bands.intervals(self._units_.scaled(points))
 
-    def _held(self, queries: Floats) -> Floats:
-        """Return how many trials the window in use has at each scaled query."""
-        sums = self.windows_.sums(queries * self.relevance_, self.bandwidth_, self.n_jobs)
+    def _more_trials_at(
+        self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
+    ) -> Floats:
+        """Return how many trials more make the band this narrow."""
+        bands = self._bands(lipschitz, level, simultaneous)
+        return bands.more_trials(self._units_.scaled(points), width)
+
+    def _held_at(self, points: Floats) -> Floats:
+        """Return how many trials the heaviest window has."""
+        queries = self._units_.scaled(points) * self.relevance_
+        sums = self._windows_for(self.relevance_).sums(queries, self.bandwidth_, self.n_jobs)
         return self._reading().size(sums)
 
     def _bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:

@@ -263,20 +263,20 @@ def certificate(
     True
     """
     _require_positive("width", width)
-    posterior = model.posterior(X)
+    asked = lipschitz, level, simultaneous
+    points, posterior = model._points(X), model.posterior(X)
     low, high = posterior.interval(level)
-    bands, queries = model._bands(lipschitz, level, simultaneous), model._scaled(X)
-    guaranteed_low, guaranteed_high = bands.intervals(queries)
+    guaranteed_low, guaranteed_high = model.band(X, *asked)
     columns = {
-        "trials": model._held(queries),
+        "trials": model._held_at(points),
         "mean": posterior.mean(),
         "low": low,
         "high": high,
         "guaranteed_low": guaranteed_low,
         "guaranteed_high": guaranteed_high,
-        "more_trials": bands.more_trials(queries, width),
+        "more_trials": model._more_trials_at(points, width, *asked),
     }
-    table = np.empty(len(queries), dtype=[(name, np.float64) for name in columns])
+    table = np.empty(len(points), dtype=[(name, np.float64) for name in columns])
     for name, values in columns.items():
         table[name] = values
     return table
