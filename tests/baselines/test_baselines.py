@@ -73,7 +73,7 @@ def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
     )
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -256,6 +256,8 @@ def test_other_features_than_learned_are_refused(kind, trials):
         (LogisticGP(length_scale="long"), "length_scale"),
         (LogisticGP(amplitude=0.0), "amplitude"),
         (LogisticGP(amplitude="auto"), "amplitude"),
+        (LogisticGP(amplitude=1e5), "amplitude"),
+        (LogisticGP(amplitude_bounds=(1.0, 1e5)), "amplitude_bounds"),
         (LogisticGP(length_scale_bounds=(1.0, 0.1)), "length_scale_bounds"),
         (LogisticGP(length_scale_bounds=0.1), "length_scale_bounds"),
         (LogisticGP(amplitude_bounds=(0.0, 1.0)), "amplitude_bounds"),

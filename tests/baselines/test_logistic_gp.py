@@ -106,13 +106,31 @@ def test_predictions_are_the_integral_over_log_odds():
     np.testing.assert_allclose(model.predict_proba([[0.3], [0.9]])[:, 1], truth, rtol=1e-7)
 
 
-def test_steep_fields_converge_where_full_steps_of_newton_overshoot():
-    # Separable outcomes at a huge amplitude.
-    X = np.linspace(0.0, 1.0, 40)[:, None]
-    model = LogisticGP(0.1, 1000.0).fit(X, X[:, 0] > 0.5)
-    f = model.posterior(X).log_odds_mean
-    K = 1e6 * np.exp(-0.5 * ((X - X.T) / 0.1) ** 2)
-    np.testing.assert_allclose(f, K @ ((X[:, 0] > 0.5) - expit(f)), rtol=1e-6, atol=1e-5)
+@pytest.mark.parametrize("seed", [3, 18, 45])
+def test_the_mode_is_found_from_any_other_mode(seed):
+    # Up to amplitudes at which full steps of Newton's method, and earlier modes, lead astray.
+    rng = np.random.default_rng(seed)
+    t, d = int(rng.integers(5, 80)), int(rng.integers(1, 3))
+    X = rng.uniform(size=(t, d))
+    y = rng.uniform(size=t) < (expit(10 * (X[:, 0] - 0.5)) if seed % 2 else 0.5)
+    evidence = Evidence(X, y)
+    for _ in range(15):
+        length_scale, amplitude = 10.0 ** rng.uniform(-2, 2, size=d), 10.0 ** rng.uniform(-2, 3)
+        K, mode = evidence.mode(length_scale, amplitude)
+        np.testing.assert_allclose(mode.dual, y - expit(K @ mode.dual), atol=1e-6)
+        fresh = Evidence(X, y).mode(length_scale, amplitude)[1]
+        assert mode.log_likelihood == pytest.approx(fresh.log_likelihood, abs=1e-6)
+
+
+@pytest.mark.parametrize("amplitude", [0.1, 3.0, 1e4])
+def test_trials_at_one_point_are_a_normal_law_on_the_line(amplitude):
+    # Precisions add up: 1/a² of the prior, and π(1 − π) of each trial.
+    y = np.arange(1000) % 4 > 0
+    post = LogisticGP(1.0, amplitude).fit(np.zeros((1000, 1)), y).posterior([[0.0]])
+    f = post.log_odds_mean[0]
+    assert 750 - 1000 * expit(f) == pytest.approx(f / amplitude**2, rel=1e-6, abs=1e-3)
+    precision = amplitude**-2.0 + 1000 * expit(f) * expit(-f)
+    assert post.log_odds_variance[0] == pytest.approx(1 / precision, rel=1e-4)
 
 
 def test_repeated_trials_are_no_trouble():

@@ -40,9 +40,11 @@ STARTS = ((0.1, 1.0), (0.5, 1.0))
 # The search ends where a step gains less than this share of the log likelihood.
 GAIN = 1e-8
 # Newton's steps end where the squared distance to the mode, in posterior deviations, is below
-# this; the log likelihood is then right to about 1e-9. Twenty are more than ever needed.
+# this; the log likelihood is then right to about 1e-9. Five or six are usual.
 DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 50, 30
-EPS = float(np.finfo(np.float64).eps)
+# The variance left by t trials is 4/t at least, and is taken off amplitude², which must not be so
+# large that nothing but its rounding is left. Log-odds of a tenth of this are certain as floats.
+HIGHEST = 1e4
 
 
 class LogisticGP(TwoClasses):
@@ -65,7 +67,7 @@ class LogisticGP(TwoClasses):
     length_scale : float, array of shape (D,) or None, default=None
         ℓ of all D features, contexts among them, in their units. None: learned, one a feature.
     amplitude : float or None, default=None
-        Standard deviation of the log-odds before any trial. None: learned.
+        Standard deviation of the log-odds before any trial, up to 10,000. None: learned.
     length_scale_bounds : (low, high), default=(0.01, 100.0)
         Between which length scales are learned, as multiples of the range of each feature.
     amplitude_bounds : (low, high), default=(0.01, 100.0)
@@ -185,10 +187,7 @@ class LogisticGP(TwoClasses):
         explained = solve_triangular(
             self._mode_.factor, near.T, lower=True, overwrite_b=True, check_finite=False
         )
-        prior = self.amplitude_**2
-        rest = prior - np.einsum("ij,ij->j", explained, explained)
-        # What is left may be less than the rounding of what it is left of.
-        return mean, rest.clip(min=EPS * prior)
+        return mean, self.amplitude_**2 - np.einsum("ij,ij->j", explained, explained)
 
     def _scales(self, evidence: Evidence) -> tuple[Floats, float]:
         """Return the length scales and the amplitude, given or learned."""
@@ -207,12 +206,18 @@ class LogisticGP(TwoClasses):
         return given[:D], float(given[D])
 
     def _check_options(self) -> None:
-        if not (self.amplitude is None or is_positive(self.amplitude)):
+        if not (self.amplitude is None or _is_amplitude(self.amplitude)):
             raise ValueError(
-                f"amplitude: found {self.amplitude!r}; allowed are None and a positive number"
+                f"amplitude: found {self.amplitude!r}; allowed are None and positive numbers up "
+                f"to {HIGHEST:g}"
             )
-        for name in ("length_scale_bounds", "amplitude_bounds"):
-            _check_bounds(name, getattr(self, name))
+        _check_bounds("length_scale_bounds", self.length_scale_bounds)
+        _check_bounds("amplitude_bounds", self.amplitude_bounds)
+        if not _is_amplitude(self.amplitude_bounds[1]):
+            raise ValueError(
+                f"amplitude_bounds: found {self.amplitude_bounds!r}; allowed are amplitudes up to "
+                f"{HIGHEST:g}"
+            )
 
 
 # What is given -------------------------------------------------------------------------------
@@ -245,6 +250,10 @@ def _given_length_scale(length_scale: Any, D: int) -> Floats | float:
             f"{D} of them, one for each feature and each coefficient of the contexts that varies"
         )
     return values
+
+
+def _is_amplitude(value: Any) -> bool:
+    return is_positive(value) and bool(value <= HIGHEST)
 
 
 def _check_bounds(name: str, bounds: Any) -> None:
@@ -368,10 +377,9 @@ def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
     for _ in range(MOST_STEPS):
         root = np.sqrt(expit(f) * expit(-f))  # line 4
         factor = _factor(K, root)  # line 5
-        residual = sign * expit(-sign * f) - a  # ∇ log p(y | f) − K⁻¹f
-        da = residual - root * cho_solve(
-            (factor, True), root * _times(K, residual)
-        )  # lines 6 and 7
+        residual = sign * expit(-sign * f) - a  # ∇ log p(y | f) − K⁻¹f, as line 6 without W f
+        solved = cho_solve((factor, True), root * _times(K, residual))
+        da = residual - root * solved  # line 7
         df = _times(K, da)  # line 8
         if residual @ df < DISTANCE:
             break
