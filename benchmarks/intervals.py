@@ -1,10 +1,9 @@
 """How often intervals hold, and how far error bounds are above errors, with the true constants.
 
-Five functions in one, two and three dimensions, each with its Lipschitz constant L. Pointwise bands
-and credible intervals: the share of all intervals, over points and data sets. Simultaneous bands:
-the share of data sets without a miss at any point. Credible intervals are those of the default
-model, which does not know L and promises nothing about one function. Errors are those of the width
-by theory, at the worst of 200 points and the corners.
+Five functions in one, two and three dimensions, each with its Lipschitz constant L. Pointwise
+bands: the share of all intervals, over points and data sets, and at the worst point. Simultaneous
+bands: the share of data sets without a miss at any point. Errors are those of the width by theory,
+at the worst of 200 points and the corners. For credible intervals see accuracy.py.
 """
 
 import json
@@ -31,9 +30,9 @@ Floats = NDArray[np.float64]
 RESULTS = Path("out/intervals.json")
 LEVEL = 0.95
 POINTS = 200
-# Data sets by the number of trials; fewer for credible intervals, whose windows are learned.
-RUNS = {100: 2_000, 1_000: 2_000, 10_000: 200}
-FEWER = 50
+# Data sets by the number of trials, and for errors.
+RUNS = {100: 2_000, 1_000: 500, 10_000: 100}
+FOR_ERRORS = 100
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,6 @@ class Measured:
     simultaneous: float
     simultaneous_se: float
     simultaneous_width: float
-    credible: float
-    credible_se: float
     error: float
     error_se: float
     bound: float
@@ -95,15 +92,14 @@ class Measured:
             f"  {self.pointwise_width:.3f}"
             f"   {self.simultaneous:.4f} ± {self.simultaneous_se:.4f}"
             f"  {self.simultaneous_width:.3f}"
-            f"   {self.credible:.3f} ± {self.credible_se:.3f}"
             f"   {self.error:.5f} ± {self.error_se:.5f}  {self.bound:.5f}"
             f"  {'holds' if self.holds else 'MISSED'}"
         )
 
 
 TITLES = (
-    "         t   runs   pointwise        worst   width   simultaneous     width   credible"
-    "        error               bound"
+    "         t   runs   pointwise        worst   width   simultaneous     width   error"
+    "                bound"
 )
 
 
@@ -115,7 +111,6 @@ def measure(case: tuple[str, int, int]) -> Measured:
     rng = np.random.default_rng([t, d, sum(name.encode())])
     options = {"d": d, "t": t, "level": LEVEL, "points": POINTS, "random_state": rng}
     known = coverage(field.of, runs=RUNS[t], lipschitz=field.lipschitz, model=fixed, **options)
-    learned = coverage(field.of, runs=FEWER, **options).credible
     point, all_of = known.pointwise, known.simultaneous
     error, error_se = largest_error(field, fixed, d, t, rng)
     return Measured(
@@ -130,8 +125,6 @@ def measure(case: tuple[str, int, int]) -> Measured:
         all_of.share,
         all_of.standard_error,
         all_of.width,
-        learned.share,
-        learned.standard_error,
         error,
         error_se,
         guarantees.error_bound(t, d, field.lipschitz),
@@ -144,7 +137,7 @@ def largest_error(
     """E(π̃ − π)² where it is largest, and its standard error."""
     corners = np.array(list(product([0.0, 1.0], repeat=d)))
     Q = np.concatenate([corners, qmc.Halton(d, rng=0).random(POINTS)])
-    errors = np.empty((200, len(Q)))
+    errors = np.empty((FOR_ERRORS, len(Q)))
     for run in range(len(errors)):
         X = rng.random((t, d))
         y = rng.random(t) < field.of(X)

@@ -1,0 +1,397 @@
+"""The paper's experiments, reduced: what it says holds, and nothing is computed twice."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from paper import harness, measures, methods, page, results
+from paper.__main__ import CHECKS, checked, curves, main
+from paper.harness import Cache, Unit
+from paper.problems import PROBLEMS
+from paper.results import Check, Results
+from paper.sizes import FULL, QUICK
+from scipy.integrate import quad
+from scipy.stats import beta
+
+from betafield.posteriors import Beta, Mixture
+
+ROOT = Path(__file__).parent.parent
+PNG = b"\x89PNG\r\n\x1a\n"
+PICTURES = ["figure-1.png", "figure-2.png", "figure-3.png", "figure-4.png", "theorems.png"]
+
+
+# The quick run -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """Run everything once, in a cache of its own, and return the cache."""
+    folder = tmp_path_factory.mktemp("paper")
+    main(["--quick", "--cache", str(folder)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checks(quick):
+    return checked(Results.read(curves(QUICK), Cache(quick)))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_what_the_paper_says(name, checks):
+    assert checks[name].met, str(checks[name])
+
+
+def test_the_quick_run_spans_enough_trials_for_a_slope():
+    assert np.log10(QUICK.t[-1] / QUICK.t[0]) >= 1.5
+
+
+def test_the_quick_run_draws_and_keeps_its_numbers(quick):
+    out = quick / "quick"
+    assert sorted(path.name for path in out.glob("*.png")) == PICTURES
+    assert all((out / name).read_bytes().startswith(PNG) for name in PICTURES)
+    kept = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert list(kept["checks"]) == list(CHECKS)
+    sbp = kept["curves"]["1 left"]["SBP"]
+    assert len(sbp["l2"]["mean"]) == len(sbp["l2"]["se"]) == len(QUICK.t)
+    assert kept["checks"]["1-D slope"]["value"] == sbp["l2"]["slope"]
+
+
+def test_a_second_run_computes_nothing(quick, monkeypatch, capsys):
+    monkeypatch.setattr(measures, "measure", lambda **_: pytest.fail("computed again"))
+    assert main(["--quick", "--cache", str(quick)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{len(CHECKS)} of {len(CHECKS)} met" in printed
+    assert printed.count("figure") == len(CHECKS)
+
+
+def test_neighbours_decide_as_the_uniform_prior_does(quick):
+    four = Results.read(curves(QUICK), Cache(quick))["4"]
+    assert four["NN"]["risk"] == four["SBP"]["risk"]
+
+
+# Units of work -------------------------------------------------------------------------------
+
+UNITS = [Unit("errors", "cone-1", method, t, 0) for method in ("SBP", "NN") for t in (50, 60, 70)]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Return what is computed from now on, in this process."""
+    done, measure = [], measures.measure
+
+    def counting(**unit):
+        done.append(unit)
+        return measure(**unit)
+
+    monkeypatch.setattr(measures, "measure", counting)
+    return done
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch, counted):
+    cache, measure = Cache(tmp_path), measures.measure
+
+    def stopped(**unit):
+        if len(counted) == 4:
+            raise KeyboardInterrupt
+        return measure(**unit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(measures, "measure", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            harness.run(UNITS, cache, jobs=1)
+    assert len(counted) == 4
+    assert harness.run(UNITS, cache, jobs=1) == 2
+    assert sorted(map(str, counted)) == sorted(str(asdict(unit)) for unit in UNITS)
+    assert harness.run(UNITS, cache, jobs=1) == 0
+
+
+def test_the_same_unit_in_two_figures_is_computed_once(tmp_path, counted):
+    assert harness.run(UNITS[:1] * 2, Cache(tmp_path), jobs=1) == 1
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda _: "",
+        lambda _: "null",
+        lambda _: '{"unit": {}}',
+        lambda text: text.replace('"t": 50', '"t": 51'),
+        lambda text: text.replace('"found": {', '"lost": {'),
+    ],
+)
+def test_a_damaged_entry_is_computed_again(tmp_path, damage, counted):
+    cache = Cache(tmp_path)
+    harness.run(UNITS, cache, jobs=1)
+    path = cache.path(UNITS[0])
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(damage(whole), encoding="utf-8")
+    assert cache.get(UNITS[0]) is None
+    counted.clear()
+    assert harness.run(UNITS, cache, jobs=1) == 1
+    assert counted == [asdict(UNITS[0])]
+    assert path.read_text(encoding="utf-8") == whole
+
+
+def test_a_write_cut_short_leaves_nothing(tmp_path, monkeypatch):
+    cache = Cache(tmp_path)
+    monkeypatch.setattr(Path, "replace", lambda *_: pytest.fail("stopped here"))
+    with pytest.raises(pytest.fail.Exception):
+        cache.put(UNITS[0], {"l2": 0.1})
+    assert cache.get(UNITS[0]) is None
+
+
+def test_two_processes_find_what_one_does(tmp_path):
+    one, two = Cache(tmp_path / "one"), Cache(tmp_path / "two")
+    harness.run(UNITS, one, jobs=1)
+    harness.run(UNITS, two, jobs=2)
+    assert [one.get(unit) for unit in UNITS] == [two.get(unit) for unit in UNITS]
+
+
+def test_other_settings_are_other_units(monkeypatch):
+    before = UNITS[0].key
+    other = lambda problem: methods.smooth_beta(problem, prior=(2.0, 1.0))
+    with monkeypatch.context() as patch:
+        patch.setitem(methods.METHODS, "SBP", other)
+        assert UNITS[0].key != before
+    assert UNITS[0].key == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"of": lambda X: 0.101 + 1.3 * np.abs(X[:, 0] - 0.4)},
+        {"lipschitz": 1.4},
+        {"circumstances": PROBLEMS["background"].circumstances},
+    ],
+)
+def test_another_function_is_another_unit(monkeypatch, change):
+    before = UNITS[0].key
+    monkeypatch.setitem(PROBLEMS, "cone-1", replace(PROBLEMS["cone-1"], **change))
+    assert UNITS[0].key != before
+
+
+def test_keys_do_not_depend_on_where_things_are_in_memory():
+    recipes = [methods.recipe(name, PROBLEMS["cone-1"]) for name in methods.METHODS]
+    assert not any(" at 0x" in recipe for recipe in recipes)
+
+
+def test_fresh_forgets_measurements_and_nothing_else(tmp_path):
+    cache, other = Cache(tmp_path), tmp_path / "notes.txt"
+    harness.run(UNITS, cache, jobs=1)
+    other.write_text("mine", encoding="utf-8")
+    cache.clear()
+    assert not any(map(cache.get, UNITS))
+    assert other.read_text(encoding="utf-8") == "mine"
+
+
+def test_timings_come_last(tmp_path, counted):
+    timing = Unit("seconds", "cone-1", "SBP", 100, 0)
+    harness.run([timing, *UNITS], Cache(tmp_path), jobs=1)
+    assert counted[-1] == asdict(timing)
+
+
+def test_progress_tells_the_time_left(capsys):
+    with harness.lines(UNITS, every=0.0) as done:
+        for unit in UNITS:
+            done(unit)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(UNITS)
+    assert all(re.search(r"about [\d,]+ s left", line) for line in printed)
+    assert printed[-1].startswith("6 of 6 units, 100%")
+
+
+def test_the_bar_fills(capsys):
+    with harness.bar(UNITS) as done:
+        for unit in UNITS:
+            done(unit)
+    assert "100%" in capsys.readouterr().out
+
+
+# Numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [-2 / 3, -0.5, 0.0, 2.9])
+def test_slopes_of_power_laws_are_those_of_polyfit(exponent):
+    t = np.array(FULL.t)
+    mean = 0.3 * t**exponent
+    found, error = results.slope(t, mean, np.zeros(len(t)))
+    assert found == pytest.approx(np.polyfit(np.log(t), np.log(mean), 1)[0], abs=1e-12)
+    assert found == pytest.approx(exponent, abs=1e-12)
+    assert error == 0.0
+
+
+def test_the_standard_error_of_a_slope_is_that_of_repeated_experiments():
+    rng, t = np.random.default_rng(0), np.array(FULL.t)
+    spread, mean = 0.05, t ** (-2 / 3.0)
+    noisy = mean * (1 + spread * rng.normal(size=(4_000, len(t))))
+    fitted = np.polyfit(np.log(t), np.log(noisy).T, 1)[0]
+    assert results.slope(t, mean, spread * mean)[1] == pytest.approx(fitted.std(), rel=0.05)
+
+
+def test_summaries_average_over_runs():
+    found = results.summary([10, 100], [[1.0, 3.0], [0.1, 0.3]])
+    np.testing.assert_allclose(found["mean"], [2.0, 0.2])
+    np.testing.assert_allclose(found["se"], [1.0, 0.1])
+    assert found["slope"] == pytest.approx(-1.0)
+
+
+def test_times_are_the_best_of_several():
+    found = results.timed([10, 100], [[1.0, 3.0], [400.0, 100.0]])
+    assert found == {"seconds": [1.0, 100.0], "exponent": pytest.approx(2.0)}
+
+
+def test_runs_may_differ_from_one_t_to_the_next(tmp_path):
+    curve = results.Curve("1 left", "SBP", "cone-1", (50, 60), (3, 2))
+    assert harness.run(curve.units(), Cache(tmp_path), jobs=1) == 5
+    found = curve.read(Cache(tmp_path))
+    each = [measures.errors(PROBLEMS["cone-1"], "SBP", 60, run)["l2"] for run in range(2)]
+    assert found["runs"] == [3, 2]
+    assert found["l2"]["mean"][1] == pytest.approx(np.mean(each))
+    assert found["l2"]["se"][1] == pytest.approx(abs(each[0] - each[1]) / 2)
+
+
+def test_what_was_not_computed_is_not_read(tmp_path):
+    with pytest.raises(LookupError, match="t=50, run=0\\) has not been computed"):
+        results.Curve("1 left", "SBP", "cone-1", (50,), (1,)).read(Cache(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("sign", "value", "error", "met"),
+    [
+        ("≤", -0.61, 0.0, True),
+        ("≤", -0.59, 0.0, False),
+        ("≤", -0.59, 0.005, True),
+        ("≤", -0.59, 0.004, False),
+        ("≥", -0.59, 0.0, True),
+        ("≥", -0.61, 0.004, False),
+        ("≤", float("nan"), 0.0, False),
+    ],
+)
+def test_two_standard_errors_are_allowed_for(sign, value, error, met):
+    check = Check("1 left", "slope", value, sign, -0.6, error)
+    assert check.met is met
+    assert str(check).startswith("met " if met else "MISSED ")
+    assert "figure 1 left: slope: " in str(check)
+    assert f"allowed {sign} -0.6" in str(check)
+
+
+@pytest.mark.parametrize("shapes", [(1.0, 1.0), (2.0, 5.0), (40.0, 3.5), (900.0, 1_400.0)])
+@pytest.mark.parametrize("truth", [0.0, 0.1, 0.4, 0.97, 1.0])
+def test_l1_error_against_integration(shapes, truth):
+    belief = beta(*shapes)
+    ends = sorted({0.0, truth, belief.ppf(1e-9), belief.mean(), belief.ppf(1 - 1e-9), 1.0})
+    expected = sum(
+        quad(lambda p: abs(p - truth) * belief.pdf(p), low, high)[0] for low, high in pairwise(ends)
+    )
+    posterior = Beta([shapes[0]], [shapes[1]])
+    assert measures.absolute_error(posterior, np.array([truth])) == pytest.approx(expected)
+
+
+def test_l1_error_from_draws_is_that_of_the_closed_form():
+    truth = np.linspace(0.01, 0.99, 5_000)
+    plain = Beta(np.full(5_000, 8.0), np.full(5_000, 5.0))
+    mixture = Mixture(np.zeros(1), plain.alpha[:, None], plain.beta[:, None])
+    exact, drawn = (measures.absolute_error(each, truth).mean() for each in (plain, mixture))
+    assert drawn == pytest.approx(exact, rel=0.01)
+
+
+def test_errors_are_what_they_say():
+    problem = PROBLEMS["cone-1"]
+    found = measures.errors(problem, "SBP", 500, 0)
+    posterior = methods.fit("SBP", problem, problem.trials(500, 0)).posterior(problem.grid)
+    draws = posterior.sample(400, random_state=1)
+    assert found["l2"] == pytest.approx(np.mean((draws - problem.truth) ** 2), rel=0.01)
+    assert found["l1"] == pytest.approx(np.mean(np.abs(draws - problem.truth)), rel=0.01)
+    decided = posterior.mean() >= 0.5
+    wrong = decided != (problem.truth >= 0.5)
+    lost = np.where(wrong, np.abs(2 * problem.truth - 1), 0.0).mean()
+    assert found["excess"] == pytest.approx(lost, abs=1e-12)
+
+
+# Problems --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=repr)
+def test_lipschitz_constants_are_the_smallest(problem):
+    rng = np.random.default_rng(0)
+    X = rng.random((200_000, problem.d))
+    Y = (X + 1e-4 * rng.normal(size=X.shape)).clip(0, 1)
+    steepness = np.abs(problem(X) - problem(Y)) / np.linalg.norm(X - Y, axis=1)
+    assert 0.999 * problem.lipschitz < steepness.max() < (1 + 1e-6) * problem.lipschitz
+    assert problem.truth.min() >= 0
+    assert problem.truth.max() <= 1
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=repr)
+def test_trials_are_the_same_for_all_methods_and_others_for_every_run(problem):
+    one, again, other = problem.trials(100, 0), problem.trials(100, 0), problem.trials(100, 1)
+    np.testing.assert_array_equal(one.X, again.X)
+    np.testing.assert_array_equal(one.y, again.y)
+    assert not np.array_equal(one.X, other.X)
+
+
+def test_noise_in_contexts_has_mean_zero_and_stays_possible():
+    rng = np.random.default_rng(0)
+    told, true = PROBLEMS["told with noise"].circumstances(rng, 100_000)
+    noise = true[:, 0] - told[:, 0]
+    assert abs(noise.mean()) < 0.003
+    assert noise.std() == pytest.approx(0.25, rel=0.01)
+    assert abs(np.corrcoef(noise, told[:, 0])[0, 1]) < 0.01
+    assert true.min() >= 0
+    assert true.max() <= 1
+
+
+# The page --------------------------------------------------------------------------------------
+
+
+def kept_results():
+    return json.loads(page.RESULTS.read_text(encoding="utf-8"))
+
+
+def test_tables_of_the_page_are_those_of_the_results():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"<!-- table: (\w+) -->", text) == list(page.TABLES)
+    assert page.rendered(text, kept_results()) == text
+
+
+def test_the_page_would_follow_other_results():
+    kept = kept_results()
+    kept["curves"]["1 left"]["SBP"]["l2"]["slope"] = -0.123
+    assert "−0.123 ±" in page.rendered(page.PAGE.read_text(encoding="utf-8"), kept)
+
+
+def test_results_are_those_of_the_full_run():
+    kept = kept_results()
+    assert kept["sizes"] == json.loads(json.dumps(asdict(FULL)))
+    assert list(kept["checks"]) == list(CHECKS)
+    checks = checked(Results(kept["curves"] | means_of_no_run()))
+    for name in kept["checks"].keys() - {"wide window is smooth", "narrow window is ragged"}:
+        assert kept["checks"][name]["value"] == checks[name].value
+        assert kept["checks"][name]["met"] is checks[name].met
+
+
+def means_of_no_run():
+    """Posterior means are not kept with the results: any will do."""
+    return {"1 middle": {name: {"rested": [0.0, 1.0]} for name in ("Δ₁", "Δ₂", "SBP")}}
+
+
+def test_the_page_shows_pictures_that_exist():
+    links = re.findall(r"\]\(([^)#]+)\)", page.PAGE.read_text(encoding="utf-8"))
+    assert {f"paper/{name}" for name in PICTURES} <= set(links)
+    assert all((page.PAGE.parent / link).exists() for link in links)
+
+
+def test_every_misprint_on_the_page_has_its_test():
+    text = page.PAGE.read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
+    defined = set(
+        re.findall(r"def (test_\w+)", (ROOT / "tests/test_misprints.py").read_text("utf-8"))
+    )
+    assert named
+    assert named <= defined
