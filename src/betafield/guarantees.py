@@ -254,7 +254,7 @@ def certificate(
     >>> from betafield import SmoothBetaClassifier
     >>> model = SmoothBetaClassifier(bandwidth=0.1, bounds=[(0, 1)])
     >>> model = model.fit_counts([[0.2], [0.3]], successes=[30, 40], trials=[100, 100])
-    >>> known = certificate(model, [[0.25], [0.9]], lipschitz=1.0)
+    >>> known = certificate(model, [[0.2], [0.9]], lipschitz=1.0)
     >>> known["trials"].tolist()
     [200.0, 0.0]
     >>> known["guaranteed_low"][1], known["guaranteed_high"][1]
