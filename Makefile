@@ -63,13 +63,14 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/settling.py
 	$(BENCH)/bin/python benchmarks/intervals.py
+	$(BENCH)/bin/python benchmarks/files.py
 
 paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
 	$(BIN)/python -m paper
 
 paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and smaller runs
-	$(BIN)/python -m paper --quick
+	$(BIN)/python -m paper --quick --fresh --cache out/paper-quick
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) $(PREVIOUS) $(BENCH) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks examples paper -name __pycache__ -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ The posterior at x is a function of additive statistics of the trials near x, an
 of the package is one word of that sentence:
 
     trials       what was observed, validated
+    files        Parquet and CSV, some rows at a time
     contexts     how a trial was distorted
     lattice      how distorted trials are counted
     units        in which units nearness is measured

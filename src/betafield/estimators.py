@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,9 +17,10 @@ from betafield.posteriors import Beta, Blend, Mixture
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
+    from betafield.files import Batch, Rows
     from betafield.posteriors import Posterior
     from betafield.weighing import Weighing
-    from betafield.windows import Forest
+    from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
 
@@ -233,6 +235,82 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more binomial rows; see `partial_fit` and `fit_counts`."""
         return self._become(self._draft()._add_counts(X, successes, trials, context))
 
+    def fit_files(
+        self,
+        paths: Any,
+        *,
+        outcome: str | None = None,
+        features: Any = None,
+        successes: str | None = None,
+        trials: str | None = None,
+        sample_weight: str | None = None,
+        context: Any = None,
+        progress: bool | None = None,
+        batch_rows: int = 1 << 17,
+    ) -> Self:
+        r"""Learn from Parquet and CSV files, however large. The result is that of one `fit` on all.
+
+        Files are read some rows at a time: memory goes with the number of distinct places, not
+        with that of the rows. They are read once to find the classes (the outcome alone), once to
+        find the domain unless `bounds` says it, and once to learn. The order of files and rows
+        does not matter, and trials learned earlier are forgotten.
+
+        Parameters
+        ----------
+        paths : str, path, or list of them
+            Files that end in .parquet, .pq or .csv (with a line of names), folders and globs. A
+            file named twice is read once.
+        outcome : str, default=None
+            The column that says how each trial ended; or else `successes` and `trials`.
+        features : list of str, default=None
+            The columns that say where; None: all others, if all of them are numbers.
+        successes, trials : str, default=None
+            The columns of counts, where a row stands for several trials.
+        sample_weight : str, default=None
+            The column of weights, beside an outcome.
+        context : array, list of str or callable, default=None
+            How trials were distorted: one context for all rows; the columns of its Bernstein
+            coefficients; or a function that gets a `pyarrow.RecordBatch` with all columns of a
+            file and returns the contexts of its rows. See `betafield.contexts`.
+        progress : bool, default=None
+            Whether to show how far it is and the time left; None: on a terminal, if `rich` is
+            installed.
+        batch_rows : int, default=131072
+            Rows that are read at once.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for month in ("may", "june"):
+        ...         _ = Path(folder, f"{month}.csv").write_text("dose,died\n1,no\n2,yes\n")
+        ...     model = SmoothBetaClassifier(bandwidth=0.5).fit_files(folder, outcome="died")
+        >>> model.n_trials_, model.classes_.tolist(), model.feature_names_in_.tolist()
+        (4, ['no', 'yes'], ['dose'])
+        """
+        from betafield import files
+
+        roles = files.roles(
+            features,
+            outcome=outcome,
+            successes=successes,
+            trials=trials,
+            sample_weight=sample_weight,
+            context=context,
+        )
+        draft = self._draft(blank=True)
+        with files.Rows(paths, roles, batch_rows, progress) as rows:
+            draft._begin_with(rows)
+            for batch in rows.read("learning"):
+                with batch.named():
+                    places = draft._placed(*draft._observed(batch))
+                    if places is not None:
+                        draft._count(draft.windows_.insert(places))
+        if not draft._seen_.trials:
+            raise rows.nothing("no row that teaches anything")
+        return self._become(draft._in_order()._choose())
+
     def merge(self, other: SmoothBetaClassifier) -> Self:
         """Take in all trials of another fitted model, as if this one had seen them.
 
@@ -385,9 +463,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 "band: this model has learned from polynomial contexts; guarantees are for trials "
                 "without contexts and for affine contexts"
             )
-        shifts = [places.shifts for places in self.windows_.places]
-        sized = any(each is not None and each.size is not None for each in shifts)
-        if sized or self.windows_.totals[2 : sharing.OTHERS].any():
+        if self.windows_.has_sizes or self.windows_.totals[2 : sharing.OTHERS].any():
             raise ValueError(
                 "band: this model has learned from fractional weights, and a fraction of a trial "
                 "has no outcome of its own; guarantees are for whole weights"
@@ -527,8 +603,17 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     def _add(
         self, points: Floats, columns: trials.Columns, weight: Floats | None, context: Any
     ) -> Self:
-        """Add trials to the windows, after the units on the first call."""
-        from betafield.windows import Forest, Places
+        """Add trials to the windows, and choose windows for all of them."""
+        places = self._placed(points, columns, weight, context)
+        if places is None:
+            return self._require_trials()
+        return self._know(self.windows_.insert(places))
+
+    def _placed(
+        self, points: Floats, columns: trials.Columns, weight: Floats | None, context: Any
+    ) -> Places | None:
+        """Return trials by place, after the units on the first call; None if they teach nothing."""
+        from betafield.windows import Places
 
         evidence = self._evidence(columns, weight, trials.context(context, len(points)))
         units.check_bounds(self.bounds, points, evidence.present(len(points)))
@@ -537,21 +622,78 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         if evidence.rows is not None:
             points = points[evidence.rows]
         if not len(points):
-            return self._require_trials()
+            return None
         if not self._has_trials():
-            self.bounds_ = units.domain(self.bounds, points)
-            self._units_ = units.measure(
-                self.scale, self.bounds_, points, lambda: evidence.weights(len(columns))
-            )
-            self.scale_ = self._units_.unit
-            self.relevance_ = np.ones(points.shape[1])
-            self.windows_ = Forest(points.shape[1], self.metric)
+            domain = units.domain(self.bounds, points)
+            self._begin(domain, points, lambda: evidence.weights(len(columns)))
         axes = self._units_.axes(points)
         if np.any(self.relevance_ != 1.0):
             axes *= self.relevance_[:, None]
-        places = Places(axes, evidence.counts, evidence.shifts)
         self._seen_ = self._seen_.plus(evidence.seen)
-        return self._know(self.windows_.insert(places))
+        return Places(axes, evidence.counts, evidence.shifts)
+
+    def _begin(self, domain: Floats, points: Floats, weigh: Callable[[], Floats]) -> None:
+        """Fix the domain and the units, given the first points and their weights."""
+        from betafield.windows import Forest
+
+        self.bounds_ = domain
+        self._units_ = units.measure(self.scale, domain, points, weigh)
+        self.scale_ = self._units_.unit
+        self.relevance_ = np.ones(points.shape[1])
+        self.windows_ = Forest(points.shape[1], self.metric)
+
+    def _begin_with(self, rows: Rows) -> None:
+        """Take the names of features, the classes and the domain from files."""
+        if self._is_scaled_by("std"):
+            raise ValueError(
+                "scale: found 'std', for which fit_files does not read files twice more; give the "
+                "standard deviations as numbers, one a feature"
+            )
+        nowhere = trials.points(self, rows.header(), reset=True)
+        units.check_bounds(self.bounds, nowhere, np.zeros(1, dtype=np.bool_))
+        self.classes_ = rows.classes()
+        if not callable(self.prior):
+            self._shapes(nowhere)
+        corners = nowhere if self.bounds is not None else self._corners(rows)
+        self._seen_, self._sharing_, self._polynomials_ = sharing.Seen(), self.sharing, ()
+        self._begin(units.domain(self.bounds, corners), nowhere, lambda: np.ones(1))
+        self._degrees()  # what cannot be is said now, not after all rows
+
+    def _corners(self, rows: Rows) -> Floats:
+        """Return the lowest and the highest coordinates of trials that teach something."""
+        corners = np.empty((0, self.n_features_in_))
+        for batch in rows.read("bounds"):
+            with batch.named():
+                points, columns, weight, context = self._observed(batch)
+                context = trials.context(context, len(points))
+                there = self._evidence(columns, weight, context).present(len(points))
+            some = np.concatenate([corners, points[there]])
+            if len(some):
+                corners = np.stack([some.min(axis=0), some.max(axis=0)])
+        if not len(corners):
+            raise rows.nothing("no row that teaches anything")
+        return corners
+
+    def _observed(self, batch: Batch) -> tuple[Floats, trials.Columns, Floats | None, Any]:
+        """Return points, outcomes, weights and contexts of some rows of a file."""
+        points = trials.points(self, batch.points(), reset=False)
+        counts, t = batch.counts(), len(points)
+        if counts is not None:
+            return points, trials.binomial(*counts, t, part=True), None, batch.context()
+        columns = trials.outcomes(batch.outcomes(), np.arange(len(self.classes_)))
+        return points, columns, trials.weights(batch.weights(), t, part=True), batch.context()
+
+    def _in_order(self) -> Self:
+        """Count polynomials of contexts in the order of one `fit`, whichever came first."""
+        from betafield.windows import Forest
+
+        known, ordered = self._polynomials_, tuple(sorted(self._polynomials_))
+        if ordered != known:
+            self._polynomials_, places = sharing.recounted(self.windows_.places, known, ordered)
+            self.windows_ = Forest(self.windows_.d, self.windows_.metric)
+            for part in places:
+                self.windows_ = self.windows_.insert(part)
+        return self
 
     def _evidence(
         self, columns: trials.Columns, weight: Floats | None, context: Floats | None
@@ -602,12 +744,16 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         return windows
 
     def _know(self, windows: Forest) -> Self:
+        """Replace all trials known by those of these windows, and choose windows for them."""
+        return self._count(windows)._choose()
+
+    def _count(self, windows: Forest) -> Self:
         """Replace all trials known by those of these windows."""
         self.windows_ = windows
         self.n_trials_ = self._seen_.number()
         most = trials.MOST / (lattice.UNIT if self._seen_.distorted else 1.0)
         trials.require_countable("trials", np.array(self.n_trials_), most)
-        return self._choose()
+        return self
 
     def _choose(self) -> Self:
         """Choose the windows for the trials known: anew as t doubles."""
@@ -662,9 +808,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
         if self._is_plain():
             scoring = weighing.LocalScoring(self._weigh, degrees, self.n_jobs)
-        places = self.windows_.places
-        if np.any(self.relevance_ != 1.0):
-            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
+        places, total = self._places_to_weigh()
         return weighing.Weighing(
             places,
             self.windows_.metric,
@@ -674,7 +818,15 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             None if self.bandwidth in ("loo", "auto") else self._width(),
             self._learns_relevance(),
             weighing.PRICE if self.bandwidth == "auto" else 0.0,
+            total,
         )
+
+    def _places_to_weigh(self) -> tuple[list[Places], int | None]:
+        """Return the places of all trials, every relevance 1; and how many, if they are not all."""
+        places = self.windows_.places
+        if np.any(self.relevance_ != 1.0):
+            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
+        return places, None
 
     def _is_plain(self) -> bool:
         """Return whether all there is to learn from are two classes without contexts."""

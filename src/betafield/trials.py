@@ -178,12 +178,23 @@ def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.b
     return columns
 
 
-def weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Return one weight a row, or None where all count alike."""
+def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | None:
+    """Return one weight a row, or None where all count alike.
+
+    One at least must count, unless these are a part only of the rows to learn from.
+    """
     if sample_weight is None:
         return None
     array = _column("sample_weight", sample_weight, n_rows)
     _require(array >= 0, "sample_weight", array, "weights must not be negative")
+    if not part:
+        _require_weight(array)
+    require_countable("sample_weight", array)
+    return array
+
+
+def _require_weight(array: Floats) -> None:
+    """Raise unless one weight at least is large enough to be counted."""
     if not array.any():
         raise ValueError("sample_weight: all weights are zero; one at least must be positive")
     if array.max() * FRACTIONS < 0.5:
@@ -191,8 +202,6 @@ def weights(sample_weight: Any, n_rows: int) -> Floats | None:
             f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
             "count as zero, and one at least must be larger"
         )
-    require_countable("sample_weight", array)
-    return array
 
 
 def context(values: Any, n_rows: int) -> Floats | None:
@@ -220,8 +229,11 @@ def context(values: Any, n_rows: int) -> Floats | None:
     return np.broadcast_to(array, (n_rows, array.shape[-1]))
 
 
-def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
-    """Return rows (failures, successes) from counts of successes among trials."""
+def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) -> Ints:
+    """Return rows (failures, successes) from counts of successes among trials.
+
+    There must be a trial, unless these are a part only of the rows to learn from.
+    """
     won, held = _counts("successes", successes, n_rows), _counts("trials", trials, n_rows)
     if (won > held).any():
         row = int(np.argmax(won > held))
@@ -229,7 +241,7 @@ def binomial(successes: Any, trials: Any, n_rows: int) -> Ints:
             f"successes row {row}: found {won[row]} of {held[row]} trials; "
             "there cannot be more successes than trials"
         )
-    if not held.any():
+    if not (part or held.any()):
         raise ValueError("trials: all are zero; one at least must be positive")
     require_countable("trials", held)
     return np.array([held - won, won])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betafield import _threads
-from betafield.windows import Brute, Forest, Places
+from betafield.windows import Brute, Forest, Places, Shifts
 from betafield.windows import forest as forest_module
 from betafield.windows.base import concatenate, metric_code
 
@@ -75,7 +75,7 @@ def test_small_trees_are_not_kept_apart():
     assert sizes(grown(Forest(2), batches)) == [5000, 20]
 
 
-@pytest.mark.parametrize("limit", ["WAITING", "WAITING_SIZE"])
+@pytest.mark.parametrize("limit", ["WAITING", "WAITING_SIZE", "WAITING_ROWS"])
 def test_small_batches_wait_for_a_query_up_to_a_limit(limit, monkeypatch):
     monkeypatch.setattr(forest_module, limit, 10)
     rng = np.random.default_rng(0)
@@ -85,6 +85,39 @@ def test_small_batches_wait_for_a_query_up_to_a_limit(limit, monkeypatch):
         forest = forest.insert(copied(b))
     queries = rng.uniform(size=(20, 2))
     assert np.array_equal(forest.sums(queries, 0.2), brute(batches, 2).sums(queries, 0.2))
+
+
+def test_few_rows_wait_however_large_their_batches(monkeypatch):
+    monkeypatch.setattr(forest_module, "WAITING_ROWS", 100)
+    rng, forest = np.random.default_rng(0), Forest(2)
+    for n in rng.integers(1, 60, size=50):
+        forest = forest.insert(batch(rng, n, 2))
+        assert sum(waiting.size for waiting in forest._state[1]) <= 100
+
+
+@st.composite
+def crowds(draw):
+    """Draw a few places, all but one of them too near each other for the grid of the codes."""
+    d = draw(st.integers(1, 7))
+    near = draw(st.lists(st.tuples(*[st.integers(0, 2)] * d), min_size=1, max_size=6, unique=True))
+    return np.array([*near, (1e13,) * d], dtype=np.float64).T
+
+
+@given(crowds(), st.lists(st.integers(1, 40), min_size=1, max_size=6), st.booleans())
+def test_rows_at_one_place_are_one_place_however_near_others_are(places, sizes, distorted):
+    rng = np.random.default_rng(len(sizes))
+    forest, rows = Forest(len(places)), []
+    for n in sizes:
+        at = rng.integers(0, places.shape[1], size=n)
+        ones, shifts = np.ones((1, n), dtype=np.int64), None
+        if distorted:
+            shifts = Shifts(at % 2 + 0.5, np.ones(n, dtype=np.int64))
+        forest = forest.insert(Places(places[:, at], ones, shifts))
+        assert len(forest.indexes) == 1
+        rows.extend(at)
+    found = forest.places[0]
+    assert found.size == len(set(rows))
+    assert sorted(found.counts[0].tolist()) == sorted(np.unique(rows, return_counts=True)[1])
 
 
 def test_forests_that_share_waiting_batches_do_not_disturb_each_other():

@@ -27,8 +27,9 @@ from betafield.windows.zorder import visiting_order
 
 # Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
 SMALL = 1024
-# Batches up to this size wait, so many of them at the most.
-WAITING_SIZE, WAITING = 1 << 14, 1 << 10
+# Batches up to this size wait, so many of them and so many rows at the most: rows at one place
+# are joined only when they are indexed.
+WAITING_SIZE, WAITING, WAITING_ROWS = 1 << 14, 1 << 10, 1 << 20
 # Statistics for which prefix sums pay.
 FEW = 8
 # Queries for whose moments a thread of their own pays.
@@ -64,6 +65,8 @@ class Forest:
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
         # the state before, whose waiting batches nobody changes.
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
+        # Rows of the batches that wait, as long as any do.
+        self._waiting_rows = 0
 
     def insert(self, batch: Places) -> Forest:
         """Return the forest with these places too. Their arrays now belong to it."""
@@ -72,8 +75,9 @@ class Forest:
             batch.counts.sum(axis=1, dtype=np.int64),
             0 if batch.shifts is None else batch.shifts.total(),
         )
-        if batch.size <= WAITING_SIZE and len(waiting) < WAITING:
-            grown._state = built, (*waiting, batch)
+        rows = batch.size + (self._waiting_rows if waiting else 0)
+        if batch.size <= WAITING_SIZE and len(waiting) < WAITING and rows <= WAITING_ROWS:
+            grown._state, grown._waiting_rows = (built, (*waiting, batch)), rows
         else:
             grown._state = self._settled([*self.indexes, batch]), ()
         return grown
@@ -117,6 +121,12 @@ class Forest:
             return 0, 0
         first = min(start for start, _ in used)
         return first, max(stop for _, stop in used) - first
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether any distorted trial counts for more or less than one."""
+        shifts = (places.shifts for places in self.places)
+        return any(each is not None and each.size is not None for each in shifts)
 
     def sums(self, queries: Floats, radius: float, n_jobs: int | None = None) -> Ints:
         """Return (m, width + n): the sums within `radius` of each of the (m, d) queries.

@@ -98,6 +98,10 @@ class KDTree:
         places = places.sorted_by(order)
         if places.size < code.size:
             code = codes(places.axes)
+        shared = _shared(code, places.axes)
+        if shared.size:
+            places = _brought_together(code, shared, places)
+            code = codes(places.axes)
         span = places.span
         return cls(places, _summed(*_split(code), places, span), metric, span)
 
@@ -122,6 +126,25 @@ def _order(code: Codes, places: Places, presorted: bool) -> npt.NDArray[np.intp]
     if places.shifts is not None:
         return np.lexsort((*places.shifts.alike(), code))
     return np.argsort(code, kind="stable" if presorted else None)
+
+
+def _shared(code: Codes, axes: Floats) -> Codes:
+    """Return the codes that several points share, being too near for the grid."""
+    pairs = np.flatnonzero(code[1:] == code[:-1])
+    return code[pairs[np.any(axes[:, pairs] != axes[:, pairs + 1], axis=0)]]
+
+
+def _brought_together(code: Codes, shared: Codes, places: Places) -> Places:
+    """Return places sorted by code with equal ones joined, which others of their code kept apart.
+
+    Otherwise a stream of trials at few places would take as much memory as its trials.
+    """
+    mixed = np.flatnonzero(np.isin(code, shared))
+    alike = [] if places.shifts is None else places.shifts.alike()
+    keys = [key[mixed] for key in (*alike, *places.axes, code)]
+    order = np.arange(places.size)
+    order[mixed] = mixed[np.lexsort(keys)]
+    return places.sorted_by(order)
 
 
 def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:

@@ -1,0 +1,957 @@
+"""Files: read in pieces they teach what all of their rows would at once, to the bit."""
+
+import builtins
+import contextlib
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from betafield import SmoothBetaClassifier, contexts, files
+from betafield.windows import forest
+from betafield.windows.base import concatenate
+
+T = 600
+NAMES = ["dose", "age"]
+
+
+def spelled(values):
+    """Return a name of a case that is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(values))
+
+
+def trials(t=T, labels=(0, 1), seed=0):
+    """Return a table: points of a coarse grid and of none, outcomes, weights, counts, contexts."""
+    rng = np.random.default_rng(seed)
+    held = rng.integers(0, 5, size=t)
+    return pd.DataFrame(
+        {
+            "dose": np.where(rng.uniform(size=t) < 0.7, rng.integers(0, 9, size=t) / 8, 0.3),
+            "age": rng.integers(20, 90, size=t),
+            "died": np.array(labels)[rng.integers(0, len(labels), size=t)],
+            "weight": rng.choice([0.0, 0.5, 1.0, 2.25, 3.0], size=t),
+            "won": rng.binomial(held, 0.4),
+            "held": held,
+            "low": rng.choice([0.0, 0.25, 0.5], size=t),
+            "high": rng.choice([0.5, 0.875, 1.0], size=t),
+        }
+    )
+
+
+def write(table, path, rows=None):
+    """Write some rows as a file of the kind that its name says."""
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    if path.suffix.lower() == ".csv":
+        pyarrow.csv.write_csv(arrow, path)
+    else:
+        pyarrow.parquet.write_table(arrow, path, row_group_size=rows or max(1, len(table)))
+    return path
+
+
+def split(table, folder, names, rows=100):
+    """Write parts of the table as files of these names, in turn."""
+    parts = np.array_split(np.arange(len(table)), len(names))
+    return [
+        write(table.iloc[part], folder / name, rows)
+        for part, name in zip(parts, names, strict=True)
+    ]
+
+
+def make(**options):
+    return SmoothBetaClassifier(**{"bandwidth": 0.2, **options})
+
+
+def held(model):
+    """Return all places of a model with their statistics, each once, sorted."""
+    places = concatenate(model.windows_.places)
+    keys = [*places.axes]
+    sums = [*places.counts.astype(np.int64)]
+    if places.shifts is not None:
+        keys += [places.shifts.values, places.shifts.sizes()]
+        sums += [places.shifts.held.astype(np.int64)]
+    found, at = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    total = np.zeros((len(sums), found.shape[1]), dtype=np.int64)
+    for row, column in zip(total, sums, strict=True):
+        np.add.at(row, at.ravel(), column)
+    return found.tobytes(), total.tobytes()
+
+
+def assert_same(streamed, whole):
+    """Check that two models know the same, to the bit."""
+    assert streamed.classes_.tolist() == whole.classes_.tolist()
+    assert streamed.n_trials_ == whole.n_trials_
+    assert streamed.feature_names_in_.tolist() == whole.feature_names_in_.tolist()
+    for name in ("bounds_", "scale_", "relevance_", "weights_"):
+        assert getattr(streamed, name).tobytes() == getattr(whole, name).tobytes(), name
+    assert streamed._seen_ == whole._seen_
+    assert streamed._polynomials_ == whole._polynomials_
+    assert streamed.windows_.totals.tolist() == whole.windows_.totals.tolist()
+    assert held(streamed) == held(whole)
+    grid = pd.DataFrame({"dose": [0.1, 0.3, 0.7], "age": [25.0, 50.0, 80.0]})
+    assert streamed.predict_proba(grid).tobytes() == whole.predict_proba(grid).tobytes()
+
+
+def learn_both(table, paths, fit=None, options=None, **columns):
+    """Return a model of the files, and one of the table that is given what `fit` says."""
+    options = options or {}
+    streamed = make(**options).fit_files(paths, features=NAMES, batch_rows=64, **columns)
+    whole = make(**options)
+    given = fit or {"y": table["died"]}
+    method = whole.fit_counts if "trials" in given else whole.fit
+    return streamed, method(table[NAMES], **given)
+
+
+# The same as one fit.
+
+KINDS = {
+    "Parquet": ["a.parquet", "b.pq", "c.parquet"],
+    "CSV": ["a.csv", "b.csv"],
+    "both": ["a.csv", "b.parquet", "c.CSV", "d.parquet"],
+    "one": ["a.parquet"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_teach_what_one_fit_on_all_rows_does(kind, tmp_path):
+    table = trials()
+    paths = split(table, tmp_path, KINDS[kind])
+    assert_same(*learn_both(table, paths, outcome="died"))
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "CSV", "both"])
+def test_weights_teach_the_same(kind, tmp_path):
+    table = trials()
+    table.loc[:80, "weight"] = 0.0  # batches without any weight
+    table.loc[3, "age"] = 500  # a point that is no trial
+    table.loc[3, "weight"] = 1e-12
+    paths = split(table, tmp_path, KINDS[kind])
+    fit = {"y": table["died"], "sample_weight": table["weight"]}
+    both = learn_both(table, paths, fit, outcome="died", sample_weight="weight")
+    assert_same(*both)
+    assert both[0].bounds_[1, 1] < 500
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "CSV", "both"])
+def test_counts_teach_the_same(kind, tmp_path):
+    table = trials()
+    table.loc[:80, ["won", "held"]] = 0
+    table.loc[3, "age"] = 500
+    paths = split(table, tmp_path, KINDS[kind])
+    fit = {"successes": table["won"], "trials": table["held"]}
+    assert_same(*learn_both(table, paths, fit, successes="won", trials="held"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_counts_beyond_the_exact_floats_teach_the_same(suffix, tmp_path):
+    table = trials(40)
+    table["held"] = 2**53 + 1
+    paths = split(table, tmp_path, ["a" + suffix, "b" + suffix])
+    fit = {"successes": table["won"], "trials": table["held"]}
+    assert_same(*learn_both(table, paths, fit, successes="won", trials="held"))
+
+
+@pytest.mark.parametrize("kind", ["CSV", "both"])
+@pytest.mark.parametrize("sharing", ["exact", "mean"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contexts_in_columns_teach_the_same(kind, sharing, weighted, tmp_path):
+    table = trials()
+    table.loc[5, "age"] = 500
+    table.loc[5, ["low", "high"]] = 0.5  # a trial that teaches nothing
+    paths = split(table, tmp_path, KINDS[kind])
+    fit = {"y": table["died"], "context": table[["low", "high"]].to_numpy()}
+    columns = {"outcome": "died", "context": ["low", "high"]}
+    if weighted:
+        fit["sample_weight"], columns["sample_weight"] = table["weight"], "weight"
+    both = learn_both(table, paths, fit, {"sharing": sharing}, **columns)
+    assert_same(*both)
+    assert both[0].bounds_[1, 1] < 500
+
+
+@pytest.mark.parametrize("sharing", ["exact", "mean"])
+def test_one_context_for_all_rows_teaches_the_same(sharing, tmp_path):
+    table = trials()
+    paths = split(table, tmp_path, KINDS["both"])
+    chance = contexts.guess_lapse(guess=0.5)
+    fit = {"y": table["died"], "context": chance}
+    assert_same(
+        *learn_both(table, paths, fit, {"sharing": sharing}, outcome="died", context=chance)
+    )
+
+
+@pytest.mark.parametrize("size", [2, 3, 64])
+def test_one_context_is_not_mistaken_for_one_number_a_row(size, tmp_path):
+    table = trials(3 * size)
+    paths = split(table, tmp_path, ["a.csv", "b.csv", "c.csv"])
+    pool = contexts.pooled(size - 1)
+    fit = {"y": table["died"], "context": pool[None]}
+    assert_same(*learn_both(table, paths, fit, outcome="died", context=pool))
+
+
+def pools(rows):
+    sizes = np.asarray(rows["age"] if isinstance(rows, pd.DataFrame) else rows.column("age")) // 30
+    out = np.ones((len(sizes), 4))
+    out[:, 0], out[sizes < 2, 1], out[sizes == 0, 1:3] = 0.0, 0.5, (1 / 3, 2 / 3)
+    return out
+
+
+@pytest.mark.parametrize("rising", [True, False])
+def test_a_function_of_all_columns_gives_polynomial_contexts(rising, tmp_path):
+    table = trials().sort_values("age", ascending=rising)  # polynomials come one after the other
+    table["name"] = "text that is no feature"
+    paths = split(table, tmp_path, KINDS["both"])
+    fit = {"y": table["died"], "context": pools(table)}
+    streamed, whole = learn_both(table, paths, fit, outcome="died", context=pools)
+    assert_same(streamed, whole)
+    assert len(whole._polynomials_) > 2
+
+
+LABELS = {
+    "three numbers": [0, 1, 2],
+    "negative": [-1, 1],
+    "floats": [0.0, 1.0],
+    "booleans": [False, True],
+    "text": ["no", "yes"],
+    "three words": ["east", "Süd", "west, or so"],
+}
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "CSV", "both"])
+@pytest.mark.parametrize("labels", LABELS)
+def test_any_labels_teach_the_same(kind, labels, tmp_path):
+    table = trials(labels=LABELS[labels])
+    paths = split(table, tmp_path, KINDS[kind])
+    assert_same(*learn_both(table, paths, outcome="died"))
+
+
+def test_a_class_may_be_in_one_file_only(tmp_path):
+    table = trials().sort_values("died", kind="stable")
+    paths = split(table, tmp_path, KINDS["both"])
+    assert_same(*learn_both(table, paths, outcome="died"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bandwidth": "loo"},
+        {"bandwidth": "auto"},
+        {"bandwidth": "theory"},
+        {"bandwidth": 0.3, "degree": 1},
+        {"bandwidth": "loo", "scale": "ard"},
+        {"scale": None},
+        {"scale": [1.0, 10.0], "metric": "chebyshev"},
+        {"bounds": [(-1, 2), (0, 100)]},
+        {"prior": (2.0, 0.5), "n_jobs": 2},
+    ],
+    ids=spelled,
+)
+def test_every_option_has_the_same_result(options, tmp_path):
+    table = trials()
+    paths = split(table, tmp_path, KINDS["both"])
+    assert_same(*learn_both(table, paths, options=options, outcome="died"))
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", "auto"])
+def test_widths_are_chosen_for_all_trials_at_once(bandwidth, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(size=(3000, 2)), columns=NAMES)
+    table["died"] = rng.uniform(size=3000) < table["dose"]
+    paths = split(table, tmp_path, KINDS["both"], rows=700)
+    assert_same(*learn_both(table, paths, options={"bandwidth": bandwidth}, outcome="died"))
+
+
+@st.composite
+def files_of(draw, t):
+    """Draw how rows are spread: the file of each, and the size of row groups and batches."""
+    owner = np.array(draw(st.lists(st.integers(0, 3), min_size=t, max_size=t)))
+    suffixes = [draw(st.sampled_from([".csv", ".parquet"])) for _ in range(4)]
+    return owner, suffixes, draw(st.integers(1, 9)), draw(st.integers(1, 9))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 30).flatmap(files_of), st.data())
+def test_how_rows_are_spread_cannot_be_seen(spread, data):
+    owner, suffixes, group, batch_rows = spread
+    table = trials(len(owner), seed=len(owner))
+    table["died"] = np.arange(len(owner)) % 2
+    table["weight"] += 0.125
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(forest, "SMALL", 4)
+        patch.setattr(forest, "WAITING_SIZE", 4)
+        patch.setattr(forest, "WAITING_ROWS", 7)
+        paths = [
+            write(table[owner == i], Path(folder, f"{i}{suffix}"), group)
+            for i, suffix in enumerate(suffixes)
+        ]
+        streamed = make().fit_files(
+            data.draw(st.permutations(paths)),
+            features=NAMES,
+            outcome="died",
+            sample_weight="weight",
+            context=["low", "high"],
+            batch_rows=batch_rows,
+        )
+        whole = make().fit(
+            table[NAMES], table["died"], table["weight"], table[["low", "high"]].to_numpy()
+        )
+        assert_same(streamed, whole)
+
+
+def test_blocks_of_csv_files_cannot_be_seen(tmp_path, monkeypatch):
+    table = trials(labels=["no", "yes"])
+    paths = split(table, tmp_path, KINDS["CSV"])
+    monkeypatch.setattr(files, "CSV_BLOCK", 200)
+    assert_same(*learn_both(table, paths, outcome="died"))
+
+
+def test_lines_within_quotes_cannot_be_seen(tmp_path, monkeypatch):
+    table = trials(labels=["no,\n\n\n", '"\n\nyes'])
+    path = write(table, tmp_path / "a.csv")
+    monkeypatch.setattr(files, "CSV_BLOCK", 110)
+    assert_same(*learn_both(table, path, outcome="died"))
+
+
+# Paths.
+
+
+def test_files_are_named_by_paths_folders_globs_and_lists(tmp_path):
+    table = trials()
+    folder = tmp_path / "inside"
+    (folder / "further").mkdir(parents=True)
+    paths = split(table, folder, ["a.csv", "b.csv", "further/c.parquet"])
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.csv").touch()
+    whole = make().fit(table[NAMES], table["died"])
+    for named in (
+        folder,
+        str(folder),
+        [folder],
+        tuple(map(str, paths)),
+        iter(paths[::-1]),
+        str(folder / "**" / "*.*"),
+        str(tmp_path / "*"),
+        [folder / "further", f"{folder}/?.csv", paths[0]],
+    ):
+        assert_same(make().fit_files(named, features=NAMES, outcome="died"), whole)
+
+
+def test_a_file_named_twice_is_read_once(tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    (tmp_path / "link.csv").symlink_to(path)
+    model = make().fit_files([path, str(path), tmp_path], features=NAMES, outcome="died")
+    assert model.n_trials_ == T
+
+
+def test_a_path_may_look_like_a_glob(tmp_path):
+    path = write(trials(), tmp_path / "[a]*.csv")
+    assert make().fit_files(path, features=NAMES, outcome="died").n_trials_ == T
+
+
+def test_files_without_rows_do_not_matter(tmp_path):
+    table = trials()
+    paths = split(table, tmp_path, ["b.csv", "c.parquet"])
+    empty = [write(table[:0], tmp_path / name) for name in ("a.parquet", "d.csv", "z.pq")]
+    untyped = pa.table({name: pa.nulls(0) for name in table.columns})
+    pa.parquet.write_table(untyped, tmp_path / "y.parquet")
+    everything = [*paths, *empty, tmp_path / "y.parquet"]
+    assert_same(*learn_both(table, everything, outcome="died"))
+
+
+# Columns.
+
+
+def test_features_are_all_other_columns_of_numbers(tmp_path):
+    table = trials()[[*NAMES, "died", "weight"]]
+    write(table[:300], tmp_path / "a.csv")
+    write(table[300:][["weight", "died", "age", "dose"]], tmp_path / "b.parquet")
+    model = make().fit_files(tmp_path, outcome="died", sample_weight="weight")
+    assert_same(model, make().fit(table[NAMES], table["died"], table["weight"]))
+
+
+def test_features_are_in_the_order_asked_for(tmp_path):
+    path = write(trials(), tmp_path / "a.parquet")
+    model = make().fit_files(path, features=NAMES[::-1], outcome="died")
+    assert model.feature_names_in_.tolist() == NAMES[::-1]
+    assert model.bounds_[0, 1] > 1 == model.bounds_[1, 1]
+
+
+TYPES = [
+    pa.int8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float32(),
+    pa.decimal128(25, 3),
+    pa.dictionary(pa.int8(), pa.int64()),
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_columns_of_any_number_type_are_learned(dtype, tmp_path):
+    values = [3, 1, 2, 3, 1, 1]
+    plain = pa.array(values)
+    if pa.types.is_dictionary(dtype):
+        plain = plain.dictionary_encode()
+    typed = pa.table({"a": plain.cast(dtype), "y": [0, 1] * 3})
+    pa.parquet.write_table(typed, tmp_path / "a.parquet")
+    model = make().fit_files(tmp_path, outcome="y")
+    assert model.bounds_.tolist() == [[1.0, 3.0]]
+    assert model.windows_.totals.tolist() == [3, 3]
+
+
+def test_booleans_are_numbers_and_dates_are_none(tmp_path):
+    table = pa.table({"a": [True, False, True], "y": [0, 1, 1]})
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    assert make().fit_files(tmp_path, outcome="y").bounds_.tolist() == [[0.0, 1.0]]
+    dates = table.set_column(0, "a", pa.array([1, 2, 3], pa.timestamp("s")))
+    pa.parquet.write_table(dates, tmp_path / "b.parquet")
+    said = ["b.parquet, column 'a': found timestamp", "numbers or booleans"]
+    refuse(tmp_path, *said, features=["a"], outcome="y")
+
+
+def test_decimals_are_rounded_once(tmp_path):
+    spelled = ["0.1", "123456789012.3456789", "9007199254740993.0000001"]
+    typed = pa.array(spelled).cast(pa.decimal128(38, 7))
+    pa.parquet.write_table(pa.table({"a": typed, "y": [0, 1, 0]}), tmp_path / "a.parquet")
+    model = make(scale=None).fit_files(tmp_path, outcome="y")
+    places = np.concatenate([places.axes[0] for places in model.windows_.places])
+    assert sorted(places.tolist()) == [float(number) for number in spelled]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pa.array(["no", "yes"] * 3).dictionary_encode(),
+        pa.array(["no", "yes"] * 3, pa.large_string()),
+        pa.array(["no", "yes"] * 3, pa.string_view()),
+    ],
+    ids=lambda labels: str(labels.type),
+)
+def test_text_of_any_type_is_a_label(labels, tmp_path):
+    table = pa.table({"a": [1.0, 2.0, 3.0] * 2, "y": labels})
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    assert make().fit_files(tmp_path, outcome="y").classes_.tolist() == ["no", "yes"]
+
+
+def test_files_of_polars_are_read(tmp_path):
+    table = trials(labels=["no", "yes"])
+    pl.from_pandas(table).write_parquet(tmp_path / "a.parquet", row_group_size=90)
+    assert_same(*learn_both(table, tmp_path, outcome="died"))
+
+
+def test_labels_of_csv_are_what_all_of_them_can_be(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,1\n2,0\n")
+    (tmp_path / "b.csv").write_text("x,y\n3,01\n4,1.0\n5,2\n")
+    model = make().fit_files(tmp_path, outcome="y")
+    assert model.classes_.tolist() == [0.0, 1.0, 2.0]
+    assert model.windows_.totals.tolist() == [1, 3, 1]
+
+
+def test_a_quoted_word_for_nothing_is_a_label(tmp_path):
+    (tmp_path / "a.csv").write_text('x,y\n1,"NA"\n2,"EU\nor so"\n')
+    assert make().fit_files(tmp_path, outcome="y").classes_.tolist() == ["EU\nor so", "NA"]
+
+
+# Bad input. The error says which file, where in it, and what to do; the model stays as it was.
+
+
+def before_and_after(model):
+    return {name: id(value) for name, value in vars(model).items()}
+
+
+@contextlib.contextmanager
+def refused(error, *said, **options):
+    """Expect the error with all of these words, from a model that stays as it was."""
+    table = trials(50)
+    model = make().fit(table[NAMES], table["died"]).set_params(**options)
+    before = before_and_after(model)
+    with pytest.raises(error) as caught:
+        yield model
+    for words in said:
+        assert words in str(caught.value), str(caught.value)
+    assert before_and_after(model) == before
+
+
+def refuse(paths, *said, error=ValueError, **options):
+    with refused(error, *said) as model:
+        model.fit_files(
+            paths, **{"features": NAMES, "outcome": "died", "batch_rows": 64, **options}
+        )
+
+
+@pytest.mark.parametrize(
+    ("paths", "error", "said"),
+    [
+        ([], ValueError, ["paths: found an empty list"]),
+        ("no/such.csv", FileNotFoundError, ["no/such.csv", "no such file"]),
+        ("no/*.csv", FileNotFoundError, ["no/*.csv", "no file matches"]),
+        (3, TypeError, ["paths: found 3", "a folder, or a list"]),
+        ("/dev/null", FileNotFoundError, ["/dev/null", "no such file"]),
+        ([None], TypeError, ["paths: found None"]),
+        (b"a.csv", TypeError, ["paths: found 97"]),
+    ],
+    ids=repr,
+)
+def test_paths_that_name_nothing_are_refused(paths, error, said):
+    refuse(paths, *said, error=error)
+
+
+def test_a_folder_without_files_is_refused(tmp_path):
+    (tmp_path / "_SUCCESS").touch()
+    refuse(tmp_path, str(tmp_path), "without files", error=FileNotFoundError)
+
+
+@pytest.mark.parametrize("name", ["a.pkl", "a.csv.gz", "a", "a.arrow"])
+def test_an_unknown_kind_of_file_is_refused_wherever_it_is(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(b"cos\nsystem\n(S'touch hacked'\ntR.")
+    for paths in (path, tmp_path, [path], f"{tmp_path}/*"):
+        refuse(paths, name, ".parquet, .pq, .csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("column", ["age", "died"])
+def test_a_column_that_one_file_lacks_is_refused_before_any_row_is_read(suffix, column, tmp_path):
+    table = trials()
+    table.loc[0, "dose"] = np.nan
+    write(table, tmp_path / "a.parquet")
+    path = write(table.drop(columns=column), tmp_path / f"b{suffix}")
+    refuse(tmp_path, str(path), f"no column '{column}'", "it has 'dose'")
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("dose,age,dose,died\n1,2,3,4\n")
+    refuse(tmp_path, "a.csv", "2 columns 'dose'")
+    refuse(tmp_path, "a.csv", "column 'dose'", "two of that name", features=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"outcome": None}, ["outcome: name either"]),
+        ({"successes": "won"}, ["outcome: name either"]),
+        ({"outcome": None, "successes": "won"}, ["outcome: name either"]),
+        (
+            {"outcome": None, "successes": "won", "trials": "held", "sample_weight": "weight"},
+            ["sample_weight: found 'weight'", "counted already"],
+        ),
+        ({"features": ["dose", "died"]}, ["column 'died' in two places"]),
+        ({"features": []}, ["features: found no names"]),
+        ({"context": ["low", "low"]}, ["column 'low' in two places"]),
+        ({"context": np.ones((2, 2))}, ["context: found shape (2, 2)", "one context for all"]),
+        ({"context": [0.5, 1.5]}, ["context", "1.5"]),
+        ({"batch_rows": 0}, ["batch_rows: found 0", "positive"]),
+        ({"batch_rows": 1.5}, ["batch_rows: found 1.5"]),
+        ({"features": None, "context": pools}, ["features: "]),
+    ],
+    ids=spelled,
+)
+def test_columns_that_cannot_be_are_refused(options, said, tmp_path):
+    table = trials()
+    if "context" in options:
+        table = table[[*NAMES, "died", "low"]]
+    refuse(write(table, tmp_path / "a.csv"), *said, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"features": "dose"},
+        {"features": 2},
+        {"features": [0, 1]},
+        {"outcome": 3},
+        {"context": ["low", 3]},
+    ],
+    ids=spelled,
+)
+def test_names_that_are_none_are_refused(options, tmp_path):
+    refuse(write(trials(), tmp_path / "a.csv"), next(iter(options)), error=TypeError, **options)
+
+
+def test_doubtful_features_are_refused(tmp_path):
+    table = trials()
+    path = write(table.assign(name="x"), tmp_path / "a.parquet")
+    refuse(path, "features: ", "column 'name': found text", "name the columns", features=None)
+    write(table, tmp_path / "b.parquet")
+    said = ["features: ", "a.parquet", "b.parquet", "('name')", "name those"]
+    refuse(tmp_path, *said, features=None)
+    path = tmp_path / "c.parquet"
+    table.sample(frac=1.0, random_state=0).to_parquet(path)
+    refuse(path, "__index_level_0__", "index of a pandas dataframe", features=None)
+    path = write(table[["died"]], tmp_path / "d.csv")
+    refuse(path, "d.csv has no other columns", features=None)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("column", ["age", "weight", "low"])
+def test_text_among_numbers_is_refused_by_its_file(suffix, column, tmp_path):
+    table = trials()
+    write(table, tmp_path / "a.parquet")
+    words = table[column].astype(object)
+    words[70] = "many"
+    path = write(table.assign(**{column: words.astype(str)}), tmp_path / f"b{suffix}")
+    said = [str(path), f"column '{column}'"]
+    said += ["row 70", "'many'", "number"] if suffix == ".csv" else ["found text", "numbers"]
+    refuse(tmp_path, *said, sample_weight="weight", context=["low", "high"])
+
+
+@pytest.mark.parametrize("names", [("a.csv", "b.csv"), ("a.parquet", "b.csv"), ("a.pq", "b.pq")])
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])
+def test_outcomes_of_another_kind_are_refused_by_both_files(names, labels, tmp_path):
+    one = write(trials(), tmp_path / names[0])
+    other = write(trials(labels=labels), tmp_path / names[1])
+    kind = "text" if labels[0] == "no" else "booleans"
+    refuse(tmp_path, f"{other}, column 'died': found {kind}", f"{one} has numbers", "one kind")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("bounds", [None, [(0, 1), (0, 100)]])
+def test_a_missing_number_is_refused_by_its_row(suffix, bounds, tmp_path):
+    table = trials()
+    table["age"] = table["age"].astype(float)
+    table.loc[345, "age"] = np.nan
+    write(trials(), tmp_path / "a.csv")
+    path = write(table, tmp_path / f"b{suffix}", rows=100)
+    where = f"{path}, row group 3: " if suffix == ".parquet" else f"{path}: "
+    said = [where, "X row 345, column 'age': found NaN", "finite"]
+    with refused(ValueError, *said, bounds=bounds) as model:
+        model.fit_files(tmp_path, features=NAMES, outcome="died", batch_rows=64)
+
+
+BAD_ROWS = {
+    "infinity": ("dose", np.inf, ["X row 345, column 'dose': found inf", "finite"]),
+    "no label": ("died", None, ["outcome row 345: found None", "missing"]),
+    "half a label": ("died", 0.5, ["column 'died': found 0.5", "whole numbers"]),
+    "a negative weight": ("weight", -1.0, ["sample_weight row 345: found -1.0", "negative"]),
+    "no weight": ("weight", None, ["sample_weight row 345: found NaN", "finite"]),
+    "a coefficient above 1": ("high", 1.5, ["context row 345", "1.5"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_row_that_cannot_be_is_refused_by_its_number(case, suffix, tmp_path):
+    column, value, said = BAD_ROWS[case]
+    table = trials()
+    table[column] = table[column].astype("Int64" if case == "no label" else float)
+    table.loc[345, column] = pd.NA if case == "no label" else value
+    path = write(table, tmp_path / f"a{suffix}", rows=100)
+    refuse(tmp_path, str(path), *said, sample_weight="weight", context=["low", "high"])
+
+
+def test_more_successes_than_trials_are_refused_by_their_row(tmp_path):
+    table = trials()
+    table.loc[345, "won"] = 9
+    path = write(table, tmp_path / "a.csv")
+    columns = {"outcome": None, "successes": "won", "trials": "held"}
+    refuse(path, str(path), "successes row 345: found 9 of", **columns)
+
+
+def test_a_point_outside_the_bounds_is_refused_by_its_row(tmp_path):
+    table = trials()
+    table.loc[345, "age"] = 500
+    path = write(table, tmp_path / "a.csv")
+    said = [str(path), "X row 345, column 1: found 500.0", "bounds"]
+    with refused(ValueError, *said, bounds=[(0, 1), (0, 100)]) as model:
+        model.fit_files(path, features=NAMES, outcome="died", batch_rows=64)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scale": "std"}, ["scale: found 'std'", "as numbers"]),
+        ({"scale": "unit"}, ["scale: found 'unit'"]),
+        ({"bounds": [(0, 1)]}, ["bounds: found shape (1, 2)"]),
+        ({"bandwidth": "wide"}, ["bandwidth: found 'wide'"]),
+        ({"prior": (0, 1)}, ["prior: "]),
+    ],
+    ids=spelled,
+)
+def test_an_option_that_means_nothing_is_refused(options, said, tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    with refused(ValueError, *said, **options) as model:
+        model.fit_files(path, features=NAMES, outcome="died")
+
+
+@pytest.mark.parametrize(
+    ("change", "columns"),
+    [
+        ({"weight": 0.0}, {"sample_weight": "weight"}),
+        ({"weight": 1e-12}, {"sample_weight": "weight"}),
+        ({"won": 0, "held": 0}, {"outcome": None, "successes": "won", "trials": "held"}),
+        ({"low": 0.5, "high": 0.5}, {"context": ["low", "high"]}),
+    ],
+    ids=spelled,
+)
+@pytest.mark.parametrize("bounds", [None, [(0, 1), (0, 100)]])
+def test_rows_none_of_which_teaches_anything_are_refused(change, columns, bounds, tmp_path):
+    path = write(trials().assign(**change), tmp_path / "a.csv")
+    said = ["paths: found no row that teaches anything", str(path)]
+    with refused(ValueError, *said, bounds=bounds) as model:
+        model.fit_files(path, **{"features": NAMES, "outcome": "died", **columns})
+
+
+def test_files_that_are_all_without_rows_are_refused(tmp_path):
+    write(trials()[:0], tmp_path / "a.csv")
+    write(trials()[:0], tmp_path / "b.parquet")
+    refuse(tmp_path, "paths: found no rows in 2 files", "a.csv", "b.parquet")
+
+
+def test_one_class_in_all_files_is_refused(tmp_path):
+    split(trials(labels=["no"]), tmp_path, ["a.csv", "b.parquet"])
+    refuse(tmp_path, "outcome: found one class only, 'no'")
+
+
+def test_a_measurement_is_no_outcome(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_CLASSES", 50)
+    split(trials(), tmp_path, ["a.csv", "b.parquet"])
+    refuse(tmp_path, "more than 50 classes in column 'age'", features=["dose"], outcome="age")
+
+
+def test_contexts_of_three_classes_are_refused(tmp_path):
+    path = write(trials(labels=[0, 1, 2]), tmp_path / "a.csv")
+    refuse(path, str(path), "context: found one where there are 3 classes", context=[0.5, 1.0])
+
+
+@pytest.mark.parametrize("options", [{"degree": 1}, {"prior": (1.0, 2.0)}], ids=str)
+def test_options_for_two_classes_are_refused_before_three_are_learned(options, tmp_path):
+    path = write(trials(labels=[0, 1, 2]), tmp_path / "a.csv")
+    with refused(ValueError, f"{next(iter(options))}: ", **options) as model:
+        model.fit_files(path, features=NAMES, outcome="died")
+
+
+def test_a_function_that_gives_no_contexts_is_refused_by_the_file(tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    refuse(path, str(path), "context: found 3 rows", context=lambda _: np.ones((3, 2)) / 2)
+    refuse(path, "no age", error=RuntimeError, context=fails)
+
+
+def fails(_):
+    raise RuntimeError("no age")
+
+
+# Damage.
+
+
+def damaged(path, group):
+    """Overwrite the pages of one row group."""
+    column = pa.parquet.ParquetFile(path).metadata.row_group(group).column(0)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(data)
+
+
+def test_a_damaged_row_group_is_refused_by_its_number(tmp_path):
+    write(trials(), tmp_path / "a.parquet")
+    path = write(trials(), tmp_path / "b.parquet", rows=100)
+    damaged(path, 4)
+    refuse(tmp_path, f"{path}, row group 4: cannot be read: ")
+
+
+def test_a_changed_page_with_a_checksum_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = pa.Table.from_pandas(trials())
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pa.parquet.write_table(table, path, row_group_size=200, **options)
+    column = pa.parquet.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size - 3] ^= 1
+    path.write_bytes(data)
+    refuse(path, f"{path}, row group 1: cannot be read: ", "CRC checksum")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_truncated_file_is_refused(share, tmp_path):
+    write(trials(), tmp_path / "a.csv")
+    path = write(trials(), tmp_path / "b.parquet")
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    refuse(tmp_path, f"{path}: cannot be read: ")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_noise_is_refused(suffix, tmp_path):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+    refuse(path, str(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"), [("7,8", "Expected 3 columns, got 2"), ("1,2,3,4", "Expected 3 columns")]
+)
+def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CSV_BLOCK", 100)
+    lines = ["dose,age,died", *(f"0.5,{20 + i},{i % 2}" for i in range(60))]
+    lines[1 + 40] = row
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines))
+    refuse(path, f"{path}: cannot be read: ", "row 40: ", said)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "Empty CSV"),
+        (b"dose,age,died\n1,2,\xff\n", "UTF8"),
+        (b"dose,age,died\n1,2," + b"x" * 900 + b"\n", "straddling"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_read_is_refused(content, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CSV_BLOCK", 100)
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    refuse(path, f"{path}: cannot be read: ", said)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    path = write(trials(), tmp_path / "a.parquet")
+
+    def forbidden(*_, **__):
+        raise PermissionError("Permission denied")
+
+    monkeypatch.setattr(pa.parquet, "ParquetFile", forbidden)
+    refuse(path, f"{path}: cannot be read: Permission denied")
+
+
+@pytest.mark.parametrize("position", range(0, 1200, 37))
+def test_no_flipped_byte_leaves_a_half_learned_model(position, tmp_path):
+    path = write(trials(60), tmp_path / "a.parquet", rows=20)
+    data = bytearray(path.read_bytes())
+    data[position * len(data) // 1200] ^= 0x55
+    path.write_bytes(data)
+    model, said = make(), ""
+    try:
+        model.fit_files(path, features=NAMES, outcome="died")
+    except ValueError as error:
+        said = str(error)
+    learned = set(vars(model)) - set(model.get_params())
+    assert learned if not said else not learned
+    assert not said or "a.parquet" in said or said.startswith("outcome: ")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+
+    def changes(_):
+        write(trials(labels=[0, 7]), path)
+        return [[0.5, 1.0]]
+
+    (tmp_path / "b.csv").write_text("dose,age,died\n1,2,0\n")
+    refuse([tmp_path / "a.csv"], "label that was not there", context=changes)
+
+
+# Without pyarrow or rich.
+
+
+def without(monkeypatch, missing):
+    """Let imports of a package fail."""
+    original = builtins.__import__
+
+    def refusing(name, *args):
+        if name.partition(".")[0] == missing:
+            raise ImportError(name)
+        return original(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", refusing)
+
+
+def test_without_pyarrow_the_line_that_installs_it_is_told(monkeypatch, tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    without(monkeypatch, "pyarrow")
+    refuse(path, "pip install 'betafield[files]'", error=ImportError)
+
+
+def test_without_rich_progress_is_told_only_where_it_was_asked_for(monkeypatch, tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    without(monkeypatch, "rich")
+    refuse(path, "pip install rich", error=ImportError, progress=True)
+    make().fit_files(path, features=NAMES, outcome="died", progress=False)
+
+
+# Progress.
+
+
+@pytest.mark.parametrize("kind", ["Parquet", "CSV", "both"])
+def test_progress_is_shown_where_asked_for(kind, capsys, tmp_path):
+    paths = split(trials(), tmp_path, KINDS[kind])
+    make().fit_files(paths, features=NAMES, outcome="died", progress=True, batch_rows=10)
+    out, err = capsys.readouterr()
+    assert not out
+    for line in ("classes", "bounds", "learning"):
+        assert re.search(rf"{line} .* 100%", err), err
+
+
+@pytest.mark.parametrize(("progress", "shown"), [(None, True), (False, False)])
+def test_progress_is_shown_on_a_terminal(progress, shown, capsys, tmp_path, monkeypatch):
+    path = write(trials(), tmp_path / "a.csv")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    make().fit_files(path, features=NAMES, outcome="died", progress=progress)
+    assert bool(capsys.readouterr().err) == shown
+
+
+def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
+    table = trials()
+    table.loc[345, "dose"] = np.inf
+    path = write(table, tmp_path / "a.csv")
+    refuse(path, "row 345", progress=True)
+    refuse(path, "row 345", progress=True)  # a second one could not start beside the first
+    assert "bounds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_all_bytes_of_a_file_are_counted(suffix, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CSV_BLOCK", 1000)
+    path = write(trials(), tmp_path / f"a{suffix}", rows=50)
+    (file,) = files.listed(path)
+    read = sum(piece.size for piece in file.pieces({"dose": pa.float64()}, 7))
+    assert read == pytest.approx(path.stat().st_size)
+
+
+# Memory.
+
+PEAK = """
+import sys
+from betafield import SmoothBetaClassifier, files
+files.CSV_BLOCK = 1 << 18  # so that as much is read ahead of both files
+model = SmoothBetaClassifier(bandwidth=0.1)
+model.fit_files(sys.argv[1], outcome="died")
+model.posterior([[0.5, 0.5]]).mean()
+status = open("/proc/self/status").read()
+print(model.n_trials_, model.windows_.size, status.split("VmHWM:")[1].split()[0])
+"""
+
+
+def peak(path):
+    """Return the trials, the places and the most memory in KiB of a process that learns."""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PEAK, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return tuple(map(int, run.stdout.split()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
+    rng = np.random.default_rng(0)
+    places, peaks = np.round(rng.uniform(size=(1000, 2)), 3), []
+    for t in (1_000_000, 3_000_000):
+        at = rng.integers(0, 1000, size=t)
+        table = pd.DataFrame(places[at], columns=["a", "b"]).assign(died=rng.integers(0, 2, t))
+        known, size, most = peak(write(table, tmp_path / f"{t}{suffix}"))
+        assert known == t
+        assert size <= 3000
+        peaks.append(most)
+    # Two million rows more are 24 bytes each, were they held.
+    assert peaks[1] - peaks[0] < 2_000_000 * 24 / 1024 / 2
