@@ -211,11 +211,12 @@ class Bands:
 
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
         """Return the narrowest interval that is paid for."""
-        chosen = np.argmin(self._promise(rings), axis=1)[:, None]
+        if self.simultaneous and self.reading.is_summed:
+            chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.held.shape)
+        else:
+            chosen = np.argmin(self._promise(rings), axis=1)[:, None]
         if not self.reading.is_summed:
             return self._from_likelihoods(rings, chosen)
-        if self.simultaneous:
-            chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.held.shape)
         low, high = self._from_sums(rings, chosen)
         rows, best = np.arange(len(low)), np.argmin(high - low, axis=1)
         return low[rows, best], high[rows, best]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from betafield import trials
+from betafield.posteriors.base import blocks as slices
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -64,8 +65,7 @@ def blocks(n_points: int, n_trials: int) -> list[slice]:
     >>> [block.stop for block in blocks(n_points=5, n_trials=BLOCK // 2)]
     [2, 4, 6]
     """
-    step = max(1, BLOCK // n_trials)
-    return [slice(start, start + step) for start in range(0, n_points, step)]
+    return slices(n_points, BLOCK // n_trials)
 
 
 def _two_classes(y: Labels) -> Labels:
