@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-previous lint types check bench paper paper-quick clean
+.PHONY: help demo test test-previous lint types check bench bench-scale paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -64,6 +64,9 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/settling.py
 	$(BENCH)/bin/python benchmarks/intervals.py
 	$(BENCH)/bin/python benchmarks/files.py
+
+bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
+	$(BENCH)/bin/python benchmarks/scale.py
 
 paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
 	$(BIN)/python -m paper

@@ -7,7 +7,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCKS = {"README.md": 3, "contexts.md": 1, "guarantees.md": 2, "streaming.md": 1, "windows.md": 2}
+BLOCKS = {
+    "README.md": 3,
+    "contexts.md": 1,
+    "dask.md": 1,
+    "guarantees.md": 2,
+    "streaming.md": 1,
+    "windows.md": 2,
+}
 
 
 def run(page):
@@ -43,6 +50,12 @@ def test_the_page_on_contexts():
 
 def test_the_page_on_windows():
     assert run(ROOT / "docs" / "windows.md")["model"].relevance_.tolist() == [1.0, 0.25**4]
+
+
+def test_the_page_on_dask():
+    scope = run(ROOT / "docs" / "dask.md")
+    assert scope["low"] < 0.5 < scope["high"]
+    assert scope["one"].n_trials_ == 200_000
 
 
 def test_the_page_on_streaming():

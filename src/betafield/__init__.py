@@ -19,6 +19,7 @@ of the package is one word of that sentence:
     guarantees   what can be promised: rates, error bounds, trials needed
     estimators   SmoothBetaClassifier, for people who know scikit-learn
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
+    dask         the same estimator over dask collections
     baselines    what others do, with the same methods, to compare
     testing      how often intervals hold, on functions of yours
 """

@@ -100,8 +100,13 @@ def gathered(windows: Forest, narrowest: float) -> Forest:
     """
     if windows.size <= GATHERED:
         return windows
-    cells = windows.gathered(narrowest / CELLS ** (1.0 / (windows.d + 1)))
+    cells = windows.gathered(cell(narrowest, windows.d))
     return cells if 2 * cells.size <= windows.size else windows
+
+
+def cell(narrowest: float, d: int) -> float:
+    """Return the size of cells that are small beside the narrowest window."""
+    return float(narrowest / CELLS ** (1.0 / (d + 1)))
 
 
 def estimates(

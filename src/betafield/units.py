@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+# A function of points and their weights.
+Column = Callable[[Floats, Floats], Floats]
+
 SCALES = ("auto", "range", "ard", "std")
 
 
@@ -124,11 +127,22 @@ def _numbers(name: str, values: Any) -> Floats:
 
 
 def _deviations(X: Floats, weight: Floats) -> Floats:
-    """Return the standard deviation of each feature, summed exactly: no order of rows shows."""
-    total = math.fsum(weight)
-    low, span = X.min(axis=0), np.ptp(X, axis=0)
+    """Return the standard deviation of each feature."""
+    return deviations(
+        X.min(axis=0),
+        np.ptp(X, axis=0),
+        lambda column: np.array([math.fsum(each) for each in column(X, weight).T]),
+    )
+
+
+def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> Floats:
+    """Return the standard deviation of each feature, summed exactly: no order of rows shows.
+
+    `sums` adds up the columns that a function makes of points (t, d) and their weights (t,).
+    """
     # In units of the span, so that squares neither overflow nor vanish; 0 stays 0.
-    shares = (X - low) / np.where(span > 0, span, 1.0)
-    means = [math.fsum(weight * z) / total for z in shares.T]
-    squares = [math.fsum(weight * (z - m) ** 2) for z, m in zip(shares.T, means, strict=True)]
-    return np.asarray(span * np.sqrt(np.array(squares) / total))
+    side = np.where(span > 0, span, 1.0)
+    total = sums(lambda _, weight: weight[:, None])
+    means = sums(lambda X, weight: weight[:, None] * ((X - low) / side)) / total
+    squares = sums(lambda X, weight: weight[:, None] * ((X - low) / side - means) ** 2)
+    return np.asarray(span * np.sqrt(squares / total))
