@@ -808,9 +808,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
         if self._is_plain():
             scoring = weighing.LocalScoring(self._weigh, degrees, self.n_jobs)
-        places = self.windows_.places
-        if np.any(self.relevance_ != 1.0):
-            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
+        places, total = self._places_to_weigh()
         return weighing.Weighing(
             places,
             self.windows_.metric,
@@ -820,7 +818,15 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             None if self.bandwidth in ("loo", "auto") else self._width(),
             self._learns_relevance(),
             weighing.PRICE if self.bandwidth == "auto" else 0.0,
+            total,
         )
+
+    def _places_to_weigh(self) -> tuple[list[Places], int | None]:
+        """Return the places of all trials, every relevance 1; and how many, if they are not all."""
+        places = self.windows_.places
+        if np.any(self.relevance_ != 1.0):
+            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
+        return places, None
 
     def _is_plain(self) -> bool:
         """Return whether all there is to learn from are two classes without contexts."""

@@ -343,6 +343,8 @@ class Weighing:
         Whether features may differ in relevance.
     price : float
         What a parameter costs.
+    total : int or None
+        The number of all places, where parts have only some: those with the lowest hashes.
     """
 
     parts: list[Places]
@@ -353,6 +355,7 @@ class Weighing:
     width: float | None = None
     relevances: bool = False
     price: float = PRICE
+    total: int | None = None
 
     def __call__(self) -> Records:
         """Return the candidates worth keeping, the heaviest first."""
@@ -375,6 +378,8 @@ class Weighing:
     @functools.cached_property
     def _n_places(self) -> int:
         """The number of points with trials: one may stand in several parts."""
+        if self.total is not None:
+            return self.total
         known = self._hashes
         return known[0].size if len(known) == 1 else np.unique(np.concatenate(known)).size
 
