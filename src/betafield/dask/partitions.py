@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import dask
 import numpy as np
 import numpy.typing as npt
-from dask._task_spec import GraphNode
 from dask.delayed import Delayed, delayed
 
 from betafield import sharing, trials
@@ -265,7 +264,7 @@ def _sources(block: Delayed) -> list[str]:
         if not waiting:
             break
         value = waiting.pop()
-        if isinstance(value, GraphNode):
+        if hasattr(value, "dependencies"):  # a task
             waiting += [graph[key] for key in value.dependencies if key in graph]
             waiting += [getattr(value, "args", ()), getattr(value, "kwargs", {})]
         elif isinstance(value, dict):
