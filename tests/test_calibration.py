@@ -1,11 +1,7 @@
 """FieldCalibratedClassifier against known probabilities and scikit-learn's own calibration."""
 
-import os
 import pickle
-import subprocess
-import sys
 import threading
-from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -43,7 +39,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests import scikit_learn
 from threadpoolctl import threadpool_limits
 
 from betafield import SmoothBetaClassifier
@@ -55,9 +51,6 @@ MODELS = [
     FieldCalibratedClassifier(),
     FieldCalibratedClassifier(LinearSVC(random_state=0), cv=3, bandwidth=0.1),
 ]
-CHECKS = parametrize_with_checks(MODELS)
-PAIRS = list(CHECKS.args[1])
-ELSEWHERE = "check_array_api_input"
 
 
 def linear_trials(t, seed, steepness=1.0):
@@ -105,40 +98,16 @@ def trials():
     return X, np.where(y, "yes", "no")
 
 
-# scikit-learn's checks. One of them skips itself unless SciPy was imported in another mode.
+# scikit-learn's checks.
 
 
-@pytest.mark.parametrize(
-    CHECKS.args[0],
-    [pair for pair in PAIRS if pair[1].func.__name__ != ELSEWHERE],
-    **CHECKS.kwargs,
-)
+@scikit_learn.checked(*MODELS)
 def test_scikit_learn_finds_no_fault(estimator, check):
-    try:
-        check(estimator)
-    except SkipTest as reason:
-        pytest.fail(f"skipped: {reason}")
+    scikit_learn.run(estimator, check)
 
 
 def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
-    code = (
-        "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
-        "from betafield.calibration import FieldCalibratedClassifier\n"
-        "for estimator, check in estimator_checks_generator(FieldCalibratedClassifier()):\n"
-        f"    if check.func.__name__ == {ELSEWHERE!r}:\n"
-        "        check(estimator)\n"
-        "        print('done')\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    known = any(check.func.__name__ == ELSEWHERE for _, check in PAIRS)  # from 1.9 on
-    assert run.stdout.split() == ["done"] * known
+    scikit_learn.run_elsewhere(FieldCalibratedClassifier)
 
 
 # How good, with the truth known.

@@ -1,9 +1,5 @@
 """SmoothBetaClassifier among scikit-learn's own tools."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -14,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr, get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests import scikit_learn
 
 from betafield import SmoothBetaClassifier
 
@@ -26,7 +22,6 @@ MODELS = [
     SmoothBetaClassifier(metric="manhattan"),
     SmoothBetaClassifier(scale="std"),
 ]
-CHECKS = parametrize_with_checks(MODELS)
 
 
 @pytest.fixture(scope="module")
@@ -37,32 +32,13 @@ def trials():
     return X, np.where(X[:, 0] > 0.5, "yes", "no")
 
 
-# A list, for pytest wants no generator, which scikit-learn 1.8 gives; without the one check
-# that scikit-learn skips unless SciPy was imported in another mode (see the test after this).
-@pytest.mark.parametrize(
-    CHECKS.args[0],
-    [pair for pair in CHECKS.args[1] if pair[1].func.__name__ != "check_array_api_input"],
-    **CHECKS.kwargs,
-)
+@scikit_learn.checked(*MODELS)
 def test_scikit_learn_finds_no_fault(estimator, check):
-    check(estimator)
+    scikit_learn.run(estimator, check)
 
 
-def test_scikit_learn_skips_no_check_where_scipy_knows_array_api():
-    code = (
-        "from sklearn.utils.estimator_checks import check_estimator\n"
-        "from betafield import SmoothBetaClassifier\n"
-        "print(len(check_estimator(SmoothBetaClassifier(), on_skip='warn')))\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) >= 50
+def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
+    scikit_learn.run_elsewhere(SmoothBetaClassifier)
 
 
 def test_a_pipeline_learns_and_predicts(trials):

@@ -1,10 +1,6 @@
 """What all baselines promise: scikit-learn's contract, two classes, and errors that help."""
 
-import os
 import pickle
-import subprocess
-import sys
-from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -16,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests import scikit_learn
 
 from betafield.baselines import ContinuousCorrelatedBeta, LogisticGP, RadiusNeighbors
 
@@ -28,10 +24,6 @@ MODELS = [
     LogisticGP(length_scale=1.0, amplitude=2.0),
 ]
 KINDS = [ContinuousCorrelatedBeta, RadiusNeighbors, LogisticGP]
-CHECKS = parametrize_with_checks(MODELS)
-PAIRS = list(CHECKS.args[1])
-# Skips itself unless SciPy was imported in another mode: see the test after the next.
-ELSEWHERE = "check_array_api_input"
 
 
 def fixed(kind):
@@ -49,38 +41,13 @@ def trials():
 # scikit-learn's contract.
 
 
-@pytest.mark.parametrize(
-    CHECKS.args[0],
-    [pair for pair in PAIRS if pair[1].func.__name__ != ELSEWHERE],
-    **CHECKS.kwargs,
-)
+@scikit_learn.checked(*MODELS)
 def test_scikit_learn_finds_no_fault(estimator, check):
-    try:
-        check(estimator)
-    except SkipTest as reason:
-        pytest.fail(f"skipped: {reason}")
+    scikit_learn.run(estimator, check)
 
 
 def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
-    code = (
-        "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
-        "from betafield import baselines as b\n"
-        "for kind in (b.ContinuousCorrelatedBeta, b.RadiusNeighbors, b.LogisticGP):\n"
-        "    for estimator, check in estimator_checks_generator(kind()):\n"
-        f"        if check.func.__name__ == {ELSEWHERE!r}:\n"
-        "            check(estimator)\n"
-        "            print('done')\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, "SCIPY_ARRAY_API": "1", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    known = any(check.func.__name__ == ELSEWHERE for _, check in PAIRS)  # from 1.9 on
-    assert run.stdout.split() == ["done"] * 3 * known
+    scikit_learn.run_elsewhere(*KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
