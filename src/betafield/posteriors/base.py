@@ -66,22 +66,22 @@ class Posterior(ABC):
         """Density of π at `p`; 0 outside [0, 1]."""
         points = self._checked_points(p)
         inside = (points >= 0.0) & (points <= 1.0)
-        return np.where(inside, self._pdf(points.clip(0.0, 1.0)), 0.0)
+        return np.where(inside, self._each(self._pdf, points.clip(0.0, 1.0)), 0.0)
 
     def cdf(self, p: npt.ArrayLike) -> Floats:
         """P(π ≤ p), for any real `p`."""
         points = self._checked_points(p)
         # A belief may be certain of 0, and then has a step there.
-        return np.where(points < 0.0, 0.0, self._cdf(points.clip(0.0, 1.0)))
+        return np.where(points < 0.0, 0.0, self._each(self._cdf, points.clip(0.0, 1.0)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
         """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
         points = self._checked_points(p)
-        return np.where(points < 0.0, 1.0, self._above(points.clip(0.0, 1.0)))
+        return np.where(points < 0.0, 1.0, self._each(self._above, points.clip(0.0, 1.0)))
 
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1]."""
-        return self._ppf(self._checked_probabilities(q))
+        return self._each(self._ppf, self._checked_probabilities(q))
 
     def sample(self, size: Size = None, random_state: RandomState = None) -> Floats:
         """Draw from every row.
@@ -171,6 +171,12 @@ class Posterior(ABC):
     @abstractmethod
     def _take(self, rows: Rows) -> Self:
         """Posterior of the rows at these positions."""
+
+    def _each(self, formula: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """Apply a formula to values (..., m); many values of one row go in a column to it."""
+        if self.shape == (1,) and values.ndim and values.shape[-1] != 1:
+            return formula(values[..., None])[..., 0]
+        return formula(values)
 
     def _checked_points(self, p: npt.ArrayLike) -> Floats:
         points = self._checked_shape("p", p)
