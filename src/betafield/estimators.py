@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +18,7 @@ from betafield.posteriors import Beta, Blend, Mixture
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
+    from betafield.choosing import Choice, Chosen
     from betafield.files import Batch, Rows
     from betafield.posteriors import Posterior
     from betafield.weighing import Weighing
@@ -130,7 +132,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     _units_: units.Units
     _seen_: sharing.Seen
     _sharing_: str
-    _chosen_: tuple[int | float, Any, npt.NDArray[Any]]
+    _chosen_: Chosen | None = None
     _windows_by_relevance_: dict[tuple[float, ...], Forest]
     _polynomials_: tuple[sharing.Polynomial, ...]
 
@@ -307,9 +309,11 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                     places = draft._placed(*draft._observed(batch))
                     if places is not None:
                         draft._count(draft.windows_.insert(places))
-        if not draft._seen_.trials:
-            raise rows.nothing("no row that teaches anything")
-        return self._become(draft._in_order()._choose())
+            if not draft._seen_.trials:
+                raise rows.nothing("no row that teaches anything")
+            with rows.working("choosing"):
+                draft._in_order()._choose()
+        return self._become(draft)
 
     def merge(self, other: SmoothBetaClassifier) -> Self:
         """Take in all trials of another fitted model, as if this one had seen them.
@@ -398,6 +402,33 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """
         now = self._now()
         return now._band_at(now._points(X), lipschitz, level, simultaneous)
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, from which `betafield.load` gives it back.
+
+        The file holds options, arrays and a checksum, and nothing that can run. It is written
+        beside an older one and then takes its place: a crash leaves the one or the other. A prior
+        that is a function cannot be saved.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> model = SmoothBetaClassifier(bandwidth=0.5).fit([[0], [1]], ["no", "yes"])
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/doses.beta")
+        ...     again = load(f"{folder}/doses.beta")
+        >>> again.predict([[0.1], [0.9]]).tolist()
+        ['no', 'yes']
+        """
+        from betafield import state
+
+        now = self._now()
+        check_is_fitted(now)
+        state.save(now, path)
 
     # Inside.
 
@@ -657,7 +688,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         corners = nowhere if self.bounds is not None else self._corners(rows)
         self._seen_, self._sharing_, self._polynomials_ = sharing.Seen(), self.sharing, ()
         self._begin(units.domain(self.bounds, corners), nowhere, lambda: np.ones(1))
-        self._degrees()  # what cannot be is said now, not after all rows
+        self._choice().degrees()  # what cannot be is said now, not after all rows
 
     def _corners(self, rows: Rows) -> Floats:
         """Return the lowest and the highest coordinates of trials that teach something."""
@@ -757,66 +788,48 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
     def _choose(self) -> Self:
         """Choose the windows for the trials known: anew as t doubles."""
-        degrees = self._degrees()
-        asked = (self.bandwidth, self._learns_relevance(), degrees) if self._weighs() else None
-        t, answered, _ = getattr(self, "_chosen_", (0, None, None))
-        if asked is not None and (self.n_trials_ >= 2 * t or asked != answered):
-            self._chosen_ = self.n_trials_, asked, self._weighing(degrees)()
-        self.weights_ = self._weights(degrees)
+        choice = self._choice()
+        self._chosen_ = choice.weighed(self._chosen_, functools.partial(self._weighing, choice))
+        self.weights_ = choice.records(self._chosen_)
         self.bandwidth_ = float(self.weights_["width"][0])
         self._relate(self.weights_["relevance"][0])
         return self
 
-    def _weighs(self) -> bool:
-        """Return whether anything about the windows is learned from the trials."""
-        return self.bandwidth in ("loo", "auto") or self._is_scaled_by("ard")
+    def _choice(self) -> Choice:
+        """Return what was asked for, and what the choice of windows depends on."""
+        from betafield.choosing import Choice
 
-    def _learns_relevance(self) -> bool:
-        return self._is_scaled_by("ard") or (
-            self._is_scaled_by("auto") and self.bandwidth == "auto"
+        relates = ("auto", "ard") if self.bandwidth == "auto" else ("ard",)
+        return Choice(
+            self.bandwidth,
+            self.lipschitz,
+            self.degree,
+            self._is_scaled_by(*relates),
+            self._seen_,
+            len(self.classes_),
+            self._sides(),
+            self.windows_.metric,
         )
 
     def _is_scaled_by(self, *names: str) -> bool:
         return isinstance(self.scale, str) and self.scale in names
 
-    def _weights(self, degrees: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return the windows in use: those last chosen, shrunk since then as theory has it."""
-        from betafield import weighing
-
-        if not self._weighs():
-            return weighing.records(
-                [weighing.given(self._width(), degrees[0], self.n_features_in_)]
-            )
-        t, _, kept = self._chosen_
-        if self.bandwidth != "auto" or len(self.classes_) > 2:  # mixtures are for two classes
-            kept = kept[:1].copy()
-            kept["weight"] = 1.0
-        if self.bandwidth not in ("loo", "auto"):
-            kept["width"] = self._width()
-            return kept
-        return weighing.shrunk(kept, self.n_trials_ / t, self._sides(), self.windows_.metric)
-
-    def _width(self) -> float:
-        if self.bandwidth == "theory":
-            t = self.n_trials_ * self._seen_.share()
-            return widths.theory(t, self.n_features_in_, self.lipschitz)
-        return float(self.bandwidth)
-
-    def _weighing(self, degrees: tuple[int, ...]) -> Weighing:
+    def _weighing(self, choice: Choice) -> Weighing:
+        """Return what finds the windows that predict best."""
         from betafield import weighing
 
         scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
-        if self._is_plain():
-            scoring = weighing.LocalScoring(self._weigh, degrees, self.n_jobs)
+        if choice.is_plain:
+            scoring = weighing.LocalScoring(self._weigh, choice.degrees(), self.n_jobs)
         places, total = self._places_to_weigh()
         return weighing.Weighing(
             places,
             self.windows_.metric,
             scoring,
             lambda axes: self._shapes(self._units_.restored(axes)),
-            self._sides(),
-            None if self.bandwidth in ("loo", "auto") else self._width(),
-            self._learns_relevance(),
+            choice.sides,
+            None if choice.learns_width else choice.width,
+            choice.learns_relevance,
             weighing.PRICE if self.bandwidth == "auto" else 0.0,
             total,
         )
@@ -841,24 +854,6 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             self.windows_ = self.windows_.stretched(relevance / self.relevance_)
             self.relevance_ = relevance
         self._windows_by_relevance_ = {}
-
-    def _degrees(self) -> tuple[int, ...]:
-        """Return the degrees that may be used here; raise if the one asked for may not."""
-        highest = widths.highest_degree(self.n_features_in_) if self._is_plain() else 0
-        if self.degree == "auto":
-            weighs = self.bandwidth == "auto" and self._is_plain() and np.any(self._sides() > 0)
-            return widths.weighed_degrees(self.n_features_in_) if weighs else (0,)
-        degree = int(self.degree)
-        if degree > highest:
-            why = (
-                f"with {self.n_features_in_} features, where a window seldom holds enough trials "
-                "for more terms"
-            )
-            if not self._is_plain():
-                n = len(self.classes_)
-                why = f"with {n} classes" if n > 2 else "with contexts"
-            raise ValueError(f"degree: found {degree}; at most {highest} is possible {why}")
-        return (degree,)
 
     def _shapes(self, points: Floats) -> Floats:
         return priors.shapes(self.prior, points, len(self.classes_))
@@ -900,3 +895,23 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
 
 def _listed(values: npt.NDArray[Any]) -> str:
     return str(values.tolist())
+
+
+def load(path: Any) -> SmoothBetaClassifier:
+    """Return the model that `SmoothBetaClassifier.save` wrote to a file.
+
+    It answers, learns and merges as the saved one would, to the last bit. Files may come from
+    anywhere: nothing in them is run, and every value is checked before it is used.
+
+    Raises
+    ------
+    ValueError
+        Where the file is none of betafield, of a newer version of the format, cut off, damaged,
+        or holds no sound model.
+    OSError
+        Where it cannot be read.
+    """
+    from betafield import state
+
+    model: SmoothBetaClassifier = state.load(path, SmoothBetaClassifier)
+    return model

@@ -597,6 +597,14 @@ class Rows:
         """Return all rows of all files, in batches; `what` is said beside the bar."""
         return (batch for _, batch in self._read(what, self.roles))
 
+    @contextlib.contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show beside the bars that something goes on whose end is not known."""
+        task = None if self._bar is None else self._bar.add_task(what, total=None)
+        yield
+        if self._bar is not None:
+            self._bar.update(task, total=1, completed=1)
+
     def nothing(self, what: str) -> ValueError:
         """Return the error that there is nothing to learn from."""
         names = _spelled([file.path for file in self.files])
@@ -632,6 +640,9 @@ class Rows:
                 types[name] = pa.int64()
         if not callable(roles.context):
             return types
+        # A function may say which columns it takes; these are numbers, and no others are read.
+        if hasattr(roles.context, "columns"):
+            return {**types, **dict.fromkeys(roles.context.columns, pa.float64())}
         return {name: types.get(name) for name in self.schemas[number].names}
 
 

@@ -12,6 +12,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Field = float | Callable[[Floats], npt.ArrayLike]
 
+# A shape counts trials that might have been: no more than can be counted.
+MOST = 2.0**62
+
 
 @dataclass(frozen=True)
 class Prior:
@@ -81,13 +84,13 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
     columns = _columns(given, X, n_classes)
     if n_classes == 2:
         columns = columns[::-1]
-    good = np.isfinite(columns) & (columns > 0)
+    good = (columns > 0) & (columns <= MOST)
     if not good.all():
         which, row = (int(i) for i in np.argwhere(~good)[0])
         where = f"prior row {row}" if callable(prior) else "prior"
         raise ValueError(
             f"{where}: found a shape of {float(columns[which, row])!r}; "
-            "shapes must be positive and finite"
+            f"shapes must be positive and at most {MOST:g}"
         )
     return columns.T
 

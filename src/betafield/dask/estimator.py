@@ -126,6 +126,10 @@ class SmoothBetaClassifier(Local):
         model.windows_, model.relevance_ = first.windows_, first.relevance_
         return model._choose()
 
+    def save(self, path: Any) -> None:
+        """Write the local model of all trials to one file; `betafield.load` gives it back."""
+        self.compute().save(path)
+
     # Asking.
 
     def posterior(self, X: Any) -> Any:

@@ -1,0 +1,121 @@
+"""Which windows to use: those that were asked for, or those that predict best.
+
+What predicts best is weighed anew as the number of trials doubles; in between, widths shrink as
+theory has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bandwidth as widths
+from betafield import weighing
+from betafield.sharing import Seen
+
+Floats = npt.NDArray[np.float64]
+Records = npt.NDArray[Any]
+# When windows were last weighed, what had been asked for, and which were found.
+Chosen = tuple[int | float, Any, Records]
+
+
+class Choice(NamedTuple):
+    """What was asked for, and what is known of the trials that it is chosen for.
+
+    Parameters
+    ----------
+    bandwidth, lipschitz, degree
+        As those of `SmoothBetaClassifier`.
+    learns_relevance : bool
+        Whether features may differ in relevance.
+    seen : Seen
+        How many trials there were, and how distorted.
+    n_classes : int
+    sides : array of shape (d,)
+        Those of the domain, in scaled units.
+    metric : str
+    """
+
+    bandwidth: float | str
+    lipschitz: float
+    degree: int | str
+    learns_relevance: bool
+    seen: Seen
+    n_classes: int
+    sides: Floats
+    metric: str
+
+    @property
+    def learns_width(self) -> bool:
+        """Whether the width is learned from the trials."""
+        return self.bandwidth in ("loo", "auto")
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything about the windows is learned from the trials."""
+        return self.learns_width or self.learns_relevance
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all there is to learn from are two classes without contexts."""
+        return self.n_classes == 2 and not self.seen.distorted
+
+    @property
+    def width(self) -> float:
+        """The width that was asked for, where it is not learned."""
+        if self.bandwidth == "theory":
+            t = self.seen.number() * self.seen.share()
+            return widths.theory(t, len(self.sides), self.lipschitz)
+        return float(self.bandwidth)
+
+    def degrees(self) -> tuple[int, ...]:
+        """Return the degrees that may be used; raise if the one asked for may not.
+
+        Examples
+        --------
+        >>> seen, sides = Seen(trials=1000), np.ones(2)
+        >>> choice = Choice("auto", 1.0, "auto", True, seen, 2, sides, "euclidean")
+        >>> choice.degrees(), choice._replace(bandwidth=0.1).degrees()
+        ((0, 1, 2), (0,))
+        """
+        d = len(self.sides)
+        if self.degree == "auto":
+            weighs = self.bandwidth == "auto" and self.is_plain and np.any(self.sides > 0)
+            return widths.weighed_degrees(d) if weighs else (0,)
+        degree, highest = int(self.degree), widths.highest_degree(d) if self.is_plain else 0
+        if degree > highest:
+            why = f"with {d} features, where a window seldom holds enough trials for more terms"
+            if not self.is_plain:
+                why = f"with {self.n_classes} classes" if self.n_classes > 2 else "with contexts"
+            raise ValueError(f"degree: found {degree}; at most {highest} is possible {why}")
+        return (degree,)
+
+    def weighed(
+        self, last: Chosen | None, weighing_of: Callable[[], weighing.Weighing]
+    ) -> Chosen | None:
+        """Return the windows last weighed, or those that a weighing finds where that is due."""
+        degrees = self.degrees()
+        if not self.learns:
+            return last
+        before, answered, _ = last or (0, None, None)
+        now, asked = self.seen.number(), (self.bandwidth, self.learns_relevance, degrees)
+        if last is None or now >= 2 * before or asked != answered:
+            return now, asked, weighing_of()()
+        return last
+
+    def records(self, chosen: Chosen | None) -> Records:
+        """Return the windows to use, given those last weighed."""
+        if chosen is None or not self.learns:
+            given = weighing.given(self.width, self.degrees()[0], len(self.sides))
+            return weighing.records([given])
+        before, _, kept = chosen
+        if self.bandwidth != "auto" or self.n_classes > 2:  # mixtures are for two classes
+            kept = kept[:1].copy()
+            kept["weight"] = 1.0
+        if not self.learns_width:
+            kept["width"] = self.width
+            return kept
+        return weighing.shrunk(kept, self.seen.number() / before, self.sides, self.metric)

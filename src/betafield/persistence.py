@@ -1,0 +1,381 @@
+"""One file of values and arrays: no pickle, nothing that names code, the same bytes every time.
+
+Layout
+------
+    8 bytes   MAGIC
+    4 bytes   version of the format, little-endian like all numbers of the file
+    4 bytes   length of the header
+    header    JSON in ASCII, keys sorted, no spaces, no NaN:
+              {"arrays":[[name,dtype,shape],…],"kind":…,"values":…}
+    arrays    one after the other, as they are in memory
+    32 bytes  SHA-256 of all before it
+
+The header and each array are followed by zeros up to a multiple of ALIGN. All sizes are thus known
+from the header, and a file whose size is another one is refused before anything is read.
+
+What is read is checked in this order: the kind of file, the version, the size, the checksum, and
+then each value by whoever asked for it. A checksum tells damage, not intent: whoever changes a file
+can sign it anew.
+
+A file is written beside the old one and takes its place when all of it is on disk: a crash at any
+instant leaves the one or the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+# Like PNG's: a byte that is no text, and a line end that transfers as text would change.
+MAGIC = b"\x8abetaf\r\n"
+VERSION = 1
+START = struct.Struct("<8sII")
+ALIGN = 64
+DIGEST = 32
+DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "<f8")
+# Bytes of a header: as objects, hostile JSON takes thirty times its length.
+MOST_HEADER = 1 << 22
+# Digits of a whole number: a float that is one has no more.
+MOST_DIGITS = 400
+MOST_DIMENSIONS = 4
+CHUNK = 1 << 20
+
+
+# Writing -----------------------------------------------------------------------------------
+
+
+def write(path: Any, kind: str, values: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write values and arrays to a file, all or nothing.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that is there is replaced, and keeps its mode; a link stays, and its target is
+        replaced.
+    kind : str
+        What the values are; `read` asks for it.
+    values : dicts, lists, text, finite numbers, bools and None
+    arrays : dict of arrays
+        Of booleans, signed integers and float64.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write(f"{folder}/a", "squares", {"of": "1 to 3"}, {"all": np.array([1, 4, 9])})
+    ...     read(f"{folder}/a", "squares")
+    ({'of': '1 to 3'}, {'all': array([1, 4, 9])})
+    """
+    name = _named(path)
+    stored = {key: _portable(key, array) for key, array in arrays.items()}
+    layout = [[key, array.dtype.str, list(array.shape)] for key, array in stored.items()]
+    text = _spelled({"arrays": layout, "kind": kind, "values": values})
+    if len(text) > MOST_HEADER:
+        raise ValueError(
+            f"path: {name!r} would have a header of {len(text)} bytes, of names and options; "
+            f"at most {MOST_HEADER} are possible"
+        )
+    blocks: list[bytes | memoryview] = [_start(text)]
+    blocks += [_bytes(array).data for array in stored.values()]
+    with replacing(name) as file:
+        digest = hashlib.sha256()
+        for block in blocks:
+            for part in (block, bytes(-len(block) % ALIGN)):
+                digest.update(part)
+                file.write(part)
+        file.write(digest.digest())
+
+
+def _portable(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array in an order of bytes that is the same on all machines."""
+    stored = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    if stored.dtype.str not in DTYPES:
+        raise TypeError(f"{name}: found dtype {array.dtype}; allowed are {', '.join(DTYPES)}")
+    return stored
+
+
+def _spelled(values: Any) -> bytes:
+    """Return the one way to write these values."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _start(text: bytes) -> bytes:
+    return START.pack(MAGIC, VERSION, len(text)) + text
+
+
+def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return the memory of an array."""
+    return array.reshape(-1).view(np.uint8)
+
+
+@contextlib.contextmanager
+def replacing(name: str) -> Iterator[BinaryIO]:
+    """Give a new file, which takes the place of the one of this name when all of it is on disk."""
+    target, mode = _target(name)
+    beside = os.path.join(os.path.dirname(target), f".betafield-{secrets.token_hex(8)}.tmp")
+    try:
+        with _created(beside, mode) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        if isinstance(error, OSError):
+            why = f"path: {name!r} was not saved: {error.strerror or error}"
+            raise OSError(error.errno, why) from error
+        raise
+    _sync_folder(os.path.dirname(target))
+
+
+def _target(name: str) -> tuple[str, int | None]:
+    """Return the file to replace, behind all links, and the mode that it has, if it is there."""
+    target = os.path.realpath(name)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return target, None
+    _require_regular(name, mode)
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"path: {name!r} may not be written")
+    return target, stat.S_IMODE(mode)
+
+
+def _created(name: str, mode: int | None) -> BinaryIO:
+    """Return a new file with this mode, or with the one that is usual."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    file = open(os.open(name, flags, 0o666), "wb")  # noqa: SIM115
+    if mode is not None and hasattr(os, "fchmod"):
+        os.fchmod(file.fileno(), mode)
+    return file
+
+
+def _sync_folder(folder: str) -> None:
+    """Put on disk that a file has a new name, where the system can."""
+    # Without it a power cut may bring the old file back: whole, like the new one.
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+# Reading -----------------------------------------------------------------------------------
+
+
+class Declared(NamedTuple):
+    """What a header says of an array."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+def read(path: Any, kind: str) -> tuple[Any, Arrays]:
+    """Return the values and the arrays of a file that `write` made, none of them looked at.
+
+    Raises
+    ------
+    ValueError
+        Where the file is of another kind or a newer version, cut off or damaged.
+    OSError
+        Where it cannot be read.
+    """
+    name = _named(path)
+    with _opened(name) as file:
+        size = os.fstat(file.fileno()).st_size
+        length = _header_length(name, file, size)
+        header, layout = _header(name, file.read(length))
+        block = _aligned(START.size + length)
+        _require_size(name, size, block, layout)
+        _require_hash(name, file, size - DIGEST)
+        if header["kind"] != kind:
+            raise _refusal(name, f"holds {_short(header['kind'])}, not {kind!r}")
+        file.seek(START.size + length)
+        _require_zeros(name, file, block - START.size - length)
+        return header["values"], {a.name: _array(name, file, a) for a in layout}
+
+
+def _named(path: Any) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: found {_short(path)}; the name of a file is needed")
+    name = os.path.expanduser(os.fsdecode(path))
+    if not name or "\0" in name:
+        raise ValueError(f"path: found {name!r}; the name of a file is needed")
+    return name
+
+
+def _short(value: Any) -> str:
+    """Return a value as users write it, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _refusal(name: str, why: str) -> ValueError:
+    return ValueError(f"path: {name!r} {why}")
+
+
+def _opened(name: str) -> BinaryIO:
+    """Open a regular file; another kind could make the reader wait for ever."""
+    try:
+        _require_regular(name, os.stat(name).st_mode)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"path: found {name!r}, but there is no such file") from error
+    # It may have become another since.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = open(os.open(name, flags), "rb")  # noqa: SIM115
+    try:
+        _require_regular(name, os.fstat(file.fileno()).st_mode)
+    except ValueError:
+        file.close()
+        raise
+    return file
+
+
+def _require_regular(name: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe, a socket or a device"
+        raise _refusal(name, f"is {what}; a file is needed")
+
+
+def _header_length(name: str, file: BinaryIO, size: int) -> int:
+    """Return the length of the header of a file of ours that this release can read."""
+    start = file.read(START.size)
+    if not start or not start.startswith(MAGIC[: len(start)]):
+        raise _refusal(name, "is no betafield file")
+    if len(start) < START.size:
+        raise _refusal(name, f"is cut off: it has {size} bytes, not even a beginning")
+    _, version, length = START.unpack(start)
+    if version > VERSION:
+        raise _refusal(
+            name,
+            f"has version {version} of the format; this release of betafield reads versions up to "
+            f"{VERSION}, so a newer one is needed",
+        )
+    if version < 1 or length > MOST_HEADER:
+        raise _refusal(name, f"is damaged: version {version}, with a header of {length} bytes")
+    least = _aligned(START.size + length) + DIGEST
+    if size < least:
+        raise _refusal(name, f"is cut off: it has {size} bytes where {least} or more are declared")
+    return int(length)
+
+
+def _header(name: str, text: bytes) -> tuple[dict[str, Any], list[Declared]]:
+    """Return the header, and what it says of arrays."""
+    try:
+        header = _parsed(text)
+        if not (isinstance(header, dict) and header.keys() == {"arrays", "kind", "values"}):
+            raise ValueError("it has other parts")
+        layout = [_declared(each) for each in _listed(header["arrays"])]
+        if len({each.name for each in layout}) < len(layout):
+            raise ValueError("two arrays have one name")
+    except (ValueError, RecursionError) as error:
+        raise _refusal(name, f"is damaged: its header cannot be read ({error})") from error
+    return header, layout
+
+
+def _parsed(text: bytes) -> Any:
+    """Return the values of JSON that is spelled as `write` does: no key twice, nothing else."""
+    values = json.loads(
+        text.decode("ascii"), parse_int=_whole, parse_float=_real, parse_constant=_real
+    )
+    if _spelled(values) != text:
+        raise ValueError("it is spelled in another way")
+    return values
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:20]}")
+    return number
+
+
+def _listed(values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise ValueError("its arrays are no list")
+    return values
+
+
+def _declared(entry: Any) -> Declared:
+    match entry:
+        case [str(name), str(dtype), list(shape)] if dtype in DTYPES and _is_shape(shape):
+            return Declared(name, dtype, tuple(shape))
+    raise ValueError(f"an array {_short(entry)}")
+
+
+def _is_shape(shape: list[Any]) -> bool:
+    return len(shape) <= MOST_DIMENSIONS and all(type(n) is int and n >= 0 for n in shape)
+
+
+def _aligned(size: int) -> int:
+    return size + -size % ALIGN
+
+
+def _require_size(name: str, size: int, header: int, layout: list[Declared]) -> None:
+    """Raise unless header and arrays are all there is."""
+    declared = header + sum(_aligned(each.size) for each in layout) + DIGEST
+    if size != declared:
+        what = "is cut off" if size < declared else "is damaged"
+        raise _refusal(name, f"{what}: it has {size} bytes where {declared} are declared")
+    # An array without bytes could still be as long as it says.
+    longest = max((n for each in layout for n in each.shape), default=0)
+    if longest > size:
+        raise _refusal(name, f"is damaged: it has {size} bytes, and an array of {longest} rows")
+
+
+def _require_hash(name: str, file: BinaryIO, size: int) -> None:
+    """Raise unless the checksum at the end is that of all before it, which stays on disk."""
+    digest, chunk = hashlib.sha256(), memoryview(bytearray(min(CHUNK, size)))
+    file.seek(0)
+    while size > 0:
+        got = file.readinto(chunk[:size])  # type: ignore[attr-defined]
+        if not got:
+            break
+        digest.update(chunk[:got])
+        size -= got
+    if file.read(DIGEST) != digest.digest():
+        raise _refusal(name, "is damaged: its checksum differs")
+
+
+def _array(name: str, file: BinaryIO, declared: Declared) -> npt.NDArray[Any]:
+    """Return the array that is next in the file."""
+    array = np.empty(declared.shape, dtype=declared.dtype)
+    memory = _bytes(array)
+    if file.readinto(memory) != memory.size:  # type: ignore[attr-defined]
+        raise _refusal(name, "has changed while it was read")
+    _require_zeros(name, file, -memory.size % ALIGN)
+    if array.dtype == np.bool_ and memory.max(initial=0) > 1:
+        raise _refusal(name, f"is damaged: {_short(declared.name)} has booleans other than 0 and 1")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _require_zeros(name: str, file: BinaryIO, n: int) -> None:
+    if any(file.read(n)):
+        raise _refusal(name, "is damaged: there is something between its arrays")

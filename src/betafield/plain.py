@@ -1,0 +1,210 @@
+"""Options and labels as values that JSON can hold, and back; and anybody's values, read with care.
+
+Lists, text, numbers, booleans and None stand for themselves; the others are
+
+    {"tuple": […]}
+    {"array": […], "dtype": …}
+    {"mean": …, "variance": …}     a `Prior`
+
+and labels are {"dtype": …, "labels": […]}. Nothing else can be told, functions least of all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.priors import Prior
+from betafield.tables import native
+
+NUMBERS = re.compile(r"\|b1|[|<>][iu][1248]|[<>]f[248]")
+LABELS = re.compile(NUMBERS.pattern + r"|[<>]U[0-9]{1,7}|\|S[0-9]{1,7}|\|O")
+# What labels of each kind of array are in JSON.
+TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str, "O": str}
+# Bytes of all labels; lists in lists.
+MOST_BYTES, DEEPEST = 1 << 24, 4
+
+
+# Options -----------------------------------------------------------------------------------
+
+
+def stored(name: str, value: Any) -> Any:
+    """Return an option as JSON has it.
+
+    Examples
+    --------
+    >>> stored("bounds", [(0, 1), (0.5, 2)])
+    [{'tuple': [0, 1]}, {'tuple': [0.5, 2]}]
+    >>> stored("scale", np.array([1.0, 2.0]))
+    {'array': [1.0, 2.0], 'dtype': '<f8'}
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Real):
+        return _number(name, value)
+    if isinstance(value, list):
+        return [stored(name, each) for each in value]
+    if isinstance(value, tuple):
+        return {"tuple": [stored(name, each) for each in value]}
+    if type(value) is Prior and not (callable(value.mean) or callable(value.variance)):
+        return {part: _number(name, getattr(value, part)) for part in ("mean", "variance")}
+    if callable(value):
+        raise ValueError(
+            f"{name}: found a function, and no file can hold one; (alpha, beta) and "
+            "Prior.from_mean_variance of two numbers can be saved"
+        )
+    return _stored_array(name, np.asarray(native(value)))
+
+
+def _number(name: str, value: Any) -> int | float:
+    """Return a number that is the same in JSON."""
+    if isinstance(value, Integral):
+        return int(value)
+    if not (isinstance(value, Real) and math.isfinite(value) and float(value) == value):
+        raise ValueError(f"{name}: found {value!r}; only finite float64 and integers can be saved")
+    return float(value)
+
+
+def _stored_array(name: str, array: npt.NDArray[Any]) -> dict[str, Any]:
+    if not (NUMBERS.fullmatch(array.dtype.str) and np.isfinite(array).all()):
+        raise ValueError(
+            f"{name}: found {array.dtype} values; only arrays of finite numbers can be saved"
+        )
+    return {"array": array.tolist(), "dtype": array.dtype.str}
+
+
+def option(name: str, value: Any, depth: int = 0) -> Any:
+    """Return the option that JSON tells.
+
+    Examples
+    --------
+    >>> option("prior", {"tuple": [1.0, 2.0]})
+    (1.0, 2.0)
+    """
+    if depth > DEEPEST:
+        raise ValueError(f"{name}: found lists in lists, more than {DEEPEST} deep")
+    match value:
+        case None | str() | int() | float():
+            return value
+        case list():
+            return [option(name, each, depth + 1) for each in value]
+        case {"tuple": list(each), **rest} if not rest:
+            return tuple(option(name, one, depth + 1) for one in each)
+        case {"array": list(cells), "dtype": str(dtype), **rest} if not rest:
+            return _array(name, cells, dtype, NUMBERS)
+        case {"mean": int() | float(), "variance": int() | float(), **rest} if not rest:
+            return Prior.from_mean_variance(value["mean"], value["variance"])
+    raise ValueError(f"{name}: found what is neither a value nor a list nor an array")
+
+
+def _array(name: str, cells: list[Any], dtype: str, allowed: re.Pattern[str]) -> npt.NDArray[Any]:
+    """Return an array that holds these cells and no others."""
+    if not allowed.fullmatch(dtype) or np.dtype(dtype).str != dtype:
+        raise ValueError(f"{name}: found dtype {dtype[:20]!r}, which is not allowed")
+    if np.dtype(dtype).itemsize * len(cells) > MOST_BYTES:
+        raise ValueError(f"{name}: found {len(cells)} of dtype {dtype}; fewer are allowed")
+    array = np.array(cells, dtype=dtype)
+    if array.tolist() != cells:
+        raise ValueError(f"{name}: found values that are none of dtype {dtype}")
+    return array
+
+
+# Labels ------------------------------------------------------------------------------------
+
+
+def stored_labels(classes: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return classes as JSON has them.
+
+    Examples
+    --------
+    >>> stored_labels(np.array(["no", "yes"]))
+    {'dtype': '<U3', 'labels': ['no', 'yes']}
+    """
+    cells = classes.tolist()
+    is_text = all(isinstance(cell, str) for cell in cells)
+    if not LABELS.fullmatch(classes.dtype.str) or (classes.dtype == object and not is_text):
+        raise ValueError(
+            f"classes: found {cells!r:.60} of dtype {classes.dtype}; only booleans, numbers and "
+            "text can be saved"
+        )
+    if classes.dtype.kind == "S":
+        cells = [cell.decode("latin-1") for cell in cells]
+    return {"dtype": classes.dtype.str, "labels": cells}
+
+
+def labels(value: Any) -> npt.NDArray[Any]:
+    """Return the classes that JSON tells: two or more, sorted, none of them twice.
+
+    Examples
+    --------
+    >>> labels({"dtype": "|b1", "labels": [False, True]})
+    array([False,  True])
+    """
+    match value:
+        case {"dtype": str(dtype), "labels": list(cells), **rest} if not rest:
+            kind = TYPES.get(dtype[1:2])
+            if any(type(cell) is not kind for cell in cells):
+                raise ValueError(f"classes: found labels that are none of dtype {dtype[:20]}")
+            if dtype[1:2] == "S":
+                cells = [cell.encode("latin-1") for cell in cells]
+            found = _array("classes", cells, dtype, LABELS)
+        case _:
+            raise ValueError("classes: found other fields; dtype and labels are needed")
+    rising = all(a < b for a, b in itertools.pairwise(cells))
+    if len(cells) < 2 or not rising:
+        raise ValueError("classes: found fewer than two, or some that are not in order")
+    return found
+
+
+# Anybody's values ----------------------------------------------------------------------------
+
+
+def require(good: Any, name: str, found: Any, rule: Any) -> None:
+    """Raise unless it is good, and say what was found and what is allowed."""
+    if not good:
+        raise ValueError(f"{name}: found {str(found)[:60]}; allowed are {rule}")
+
+
+def fields_of(name: str, values: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return a dict with these keys and no others."""
+    if not (isinstance(values, dict) and values.keys() == set(keys)):
+        raise ValueError(f"{name}: found other fields; allowed are {', '.join(keys)}")
+    return values
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """Return a whole number between these."""
+    is_sound = type(value) is int and least <= value <= most
+    require(is_sound, name, value, f"whole numbers from {least} to {most}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, names: tuple[str, ...]) -> str:
+    """Return one of these names."""
+    require(isinstance(value, str) and value in names, name, value, ", ".join(names))
+    return str(value)
+
+
+def taken(
+    left: dict[str, npt.NDArray[Any]], name: str, kinds: tuple[Any, ...], *shape: int | None
+) -> Any:
+    """Take out an array of one of these kinds and of this shape, None being any length."""
+    array = left.pop(name, None)
+    if array is None:
+        raise ValueError(f"{name}: found no such array")
+    require(array.dtype.type in kinds, f"{name}: dtype", array.dtype, _listed(kinds))
+    is_shaped = array.ndim == len(shape) and all(
+        n in (None, m) for n, m in zip(shape, array.shape, strict=True)
+    )
+    require(is_shaped, f"{name}: shape", array.shape, f"{shape}, None being any")
+    return array
+
+
+def _listed(kinds: tuple[Any, ...]) -> str:
+    return ", ".join(kind.__name__ for kind in kinds)
