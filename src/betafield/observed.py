@@ -1,0 +1,409 @@
+"""What a fitted model has seen, told by its windows alone: no data is asked for again.
+
+observed   the distinct places, their trials and how these ended
+binned     the share of successes along one feature, with its interval
+left_out   how a model with the same parameters predicts trials that it has not seen
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import sharing, trials
+from betafield.estimators import SmoothBetaClassifier
+from betafield.posteriors.base import blocks
+
+if TYPE_CHECKING:
+    from betafield.windows import Places
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FOLDS = 5
+# Whole trials below which there is nothing to be learned by leaving a fifth of them out.
+FEWEST = 10
+# Points at which posteriors are held at once.
+BLOCK = 1 << 14
+
+
+class Observed(NamedTuple):
+    """Distinct places, and what was seen at each.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        The places, in the features' own units, sorted. They are restored from scaled units, so the
+        last digit may differ from what was given.
+    trials : array of shape (n,)
+        Trials at each; the sum of their weights.
+    counts : array of shape (n, K) or None
+        How many ended in each class, as they were seen: trials under contexts are not corrected.
+        None where `why` says why that is not kept.
+    names : tuple of str
+        The features.
+    why : str
+        Why there are no counts; empty where there are.
+    """
+
+    points: Floats
+    trials: Floats
+    counts: Floats | None
+    names: tuple[str, ...]
+    why: str = ""
+
+    @property
+    def successes(self) -> Floats | None:
+        """Trials of the second class of two; None with more classes, or where counts are None."""
+        if self.counts is None or self.counts.shape[1] != 2:
+            return None
+        return self.counts[:, 1]
+
+
+class Binned(NamedTuple):
+    """Trials in bins along one feature; a bin without trials has no share (NaN), interval [0, 1].
+
+    Parameters
+    ----------
+    edges : array of shape (n_bins + 1,)
+    centres : array of shape (n_bins,)
+        The mean of the trials' coordinates, of an empty bin its middle.
+    trials, successes, share, low, high : arrays of shape (n_bins,)
+        The share of successes, and the ends of its Clopper-Pearson interval.
+    """
+
+    edges: Floats
+    centres: Floats
+    trials: Floats
+    successes: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+
+
+class LeftOut(NamedTuple):
+    """What was predicted for trials left out, and how they ended; a row a place and fold.
+
+    Parameters
+    ----------
+    predicted : array of shape (m,)
+        The probability of success that trials elsewhere, or of other folds, had led to.
+    successes, trials : arrays of shape (m,)
+        How the trials left out ended.
+    """
+
+    predicted: Floats
+    successes: Floats
+    trials: Floats
+
+
+def feature_names(model: Any) -> tuple[str, ...]:
+    """Return the names of a model's features, or x0, x1, … where its data had none."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None:
+        return tuple(map(str, known))
+    return tuple(f"x{i}" for i in range(model.n_features_in_))
+
+
+# Places ------------------------------------------------------------------------------------
+
+
+def observed(model: SmoothBetaClassifier) -> Observed:
+    """Return what a fitted model has seen, by distinct place.
+
+    Without contexts, all of it. Trials that teach nothing, whose context has equal coefficients,
+    are not among what any model keeps. Under `sharing="mean"` the outcomes are those seen, under
+    whatever distortion. Under `sharing="exact"` only their likelihoods are kept, so there are
+    trials but no counts.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(bandwidth=1.0).fit([[1], [3], [1], [2]], [0, 1, 1, 1])
+    >>> seen = observed(model)
+    >>> seen.points.ravel().tolist(), seen.trials.tolist(), seen.successes.tolist()
+    ([1.0, 2.0, 3.0], [2.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    """
+    places = _places(model)
+    if model._seen_.distorted and model._sharing_ == "exact":
+        axes, (held,) = _joined(places.axes, _sizes(model, places)[None])
+        return Observed(_points(model, axes), held, None, feature_names(model), _LIKELIHOODS)
+    k = len(model.classes_)
+    axes, sums = _joined(places.axes, places.counts[: 2 * k])
+    counts = trials.untallied(sums.T, k).astype(np.float64)
+    return Observed(_points(model, axes), counts.sum(axis=1), counts, feature_names(model))
+
+
+_LIKELIHOODS = (
+    "trials under contexts are kept as likelihoods, with sharing='exact', and not as outcomes"
+)
+
+
+def _places(model: SmoothBetaClassifier) -> Places:
+    """Return all places, in scaled units, in new arrays; one may stand there several times."""
+    from betafield.windows import Forest
+    from betafield.windows.base import concatenate
+
+    require_model(model)
+    if not isinstance(model.windows_, Forest):
+        raise TypeError(
+            "model: its trials are on workers; `model.compute()` gives a local one that has them"
+        )
+    places = concatenate(model.windows_.places)
+    places.axes[:] /= model.relevance_[:, None]
+    return places
+
+
+def require_model(model: Any) -> None:
+    """Raise unless this is a fitted SmoothBetaClassifier."""
+    if not isinstance(model, SmoothBetaClassifier):
+        raise TypeError(f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed")
+    check_is_fitted(model)
+
+
+def _points(model: SmoothBetaClassifier, axes: Floats) -> Floats:
+    """Return places in the features' own units; rounding takes none out of the bounds given."""
+    points = model._units_.restored(axes)
+    if model.bounds is not None:
+        points = points.clip(*model.bounds_.T)
+    return np.ascontiguousarray(points)
+
+
+def _sizes(model: SmoothBetaClassifier, places: Places) -> Floats:
+    """Return the number of trials of each place, whatever is known of them."""
+    seen = sharing.Seen()
+    return sharing.Evidence(None, places.counts, places.shifts, seen, model._polynomials_).weights(
+        2
+    )
+
+
+def _joined(axes: Floats, amounts: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
+    """Return the distinct points (d, n), sorted, and the sums (c, n) of their amounts."""
+    order = np.lexsort(axes[::-1])
+    axes, amounts = axes[:, order], amounts[:, order]
+    fresh = np.ones(axes.shape[1], dtype=np.bool_)
+    np.any(axes[:, 1:] != axes[:, :-1], axis=0, out=fresh[1:])
+    first = np.flatnonzero(fresh)
+    kind = np.float64 if amounts.dtype.kind == "f" else np.int64
+    return axes[:, first], np.add.reduceat(amounts, first, axis=1, dtype=kind)
+
+
+# Bins --------------------------------------------------------------------------------------
+
+
+def binned(
+    seen: Observed,
+    feature: int | str = 0,
+    n_bins: int = 20,
+    *,
+    level: float = 0.95,
+    class_index: int = 1,
+) -> Binned:
+    """Return the share of successes in bins of equal width along one feature.
+
+    A feature of no more than `n_bins` different values has a bin for each. Intervals are those of
+    Clopper and Pearson: with S of n trials, the quantiles of Beta(S, n − S + 1) and of
+    Beta(S + 1, n − S); for weights that are not whole they are the same formula.
+
+    Parameters
+    ----------
+    seen : Observed
+    feature : int or str, default=0
+        Number or name of the feature.
+    n_bins : int, default=20
+    level : float, default=0.95
+        Of the intervals.
+    class_index : int, default=1
+        The class that counts as success.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(bandwidth=1.0)
+    >>> model = model.fit_counts([[0.0], [0.1], [1.0]], [3, 1, 9], [4, 5, 9])
+    >>> bins = binned(observed(model), n_bins=2)
+    >>> bins.edges.tolist(), bins.successes.tolist(), bins.trials.tolist()
+    ([0.0, 0.5, 1.0], [4.0, 9.0], [9.0, 9.0])
+    """
+    if seen.counts is None:
+        raise ValueError(f"seen: it has no counts, for {seen.why}")
+    if class_index not in range(seen.counts.shape[1]):
+        raise ValueError(
+            f"class_index: found {class_index!r}; 0 to {seen.counts.shape[1] - 1} are allowed"
+        )
+    if not isinstance(n_bins, Integral) or n_bins < 1:
+        raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
+    where = seen.points[:, feature_index(seen.names, feature)]
+    edges = _edges(where, int(n_bins))
+    bin_of = np.searchsorted(edges[1:-1], where, side="right")
+    held, won, place = (
+        np.bincount(bin_of, amounts, len(edges) - 1)
+        for amounts in (seen.trials, seen.counts[:, class_index], seen.trials * where)
+    )
+    some = held > 0
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    centres = np.divide(place, held, out=middle, where=some)
+    share = np.divide(won, held, out=np.full(len(held), np.nan), where=some)
+    return Binned(edges, centres, held, won, share, *share_interval(won, held, level))
+
+
+def feature_index(names: tuple[str, ...], feature: int | str) -> int:
+    """Return the number of a feature, given its number or its name."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature: found {feature!r}; the features are {', '.join(names)}")
+        return names.index(feature)
+    if not isinstance(feature, Integral) or not -len(names) <= feature < len(names):
+        raise ValueError(
+            f"feature: found {feature!r}; a name or a number from 0 to {len(names) - 1} is needed"
+        )
+    return int(feature) % len(names)
+
+
+def _edges(where: Floats, n_bins: int) -> Floats:
+    """Return the edges of bins of equal width, or of one bin a value where these are few."""
+    values = np.unique(where)
+    if len(values) > n_bins:
+        return np.linspace(values[0], values[-1], n_bins + 1)
+    inner = 0.5 * (values[1:] + values[:-1])
+    return np.concatenate([values[:1], inner, values[-1:]])
+
+
+def share_interval(
+    successes: npt.ArrayLike, trials: npt.ArrayLike, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Return the ends of the Clopper-Pearson intervals of shares; [0, 1] where nothing was tried.
+
+    Examples
+    --------
+    >>> low, high = share_interval([0, 5], [10, 10])
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.0, 0.1871], [0.3085, 0.8129])
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
+    won, held = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    lost, tail = held - won, 0.5 * (1.0 - level)
+    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
+    high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
+    return low, high
+
+
+# Left out ----------------------------------------------------------------------------------
+
+
+def why_not_left_out(model: SmoothBetaClassifier) -> str | None:
+    """Return why trials of this model cannot be left out, None if they can."""
+    require_model(model)
+    if len(model.classes_) > 2:
+        return f"the model has {len(model.classes_)} classes; calibration is for two"
+    if model._seen_.distorted:
+        return "the model has learned from contexts, so outcomes do not show π"
+    if model.n_trials_ < FEWEST:
+        return f"there are {model.n_trials_:g} trials; {FEWEST} are needed at least"
+    return None
+
+
+def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0) -> LeftOut | None:
+    """Return what models that have not seen them predict for a model's own trials.
+
+    The trials are dealt into five folds at random, each trial by itself, also those of one place:
+    new trials come where earlier ones came. For each fold a model with the same parameters and
+    units learns from the other four, choosing its widths anew, and predicts the trials of the fold.
+    What weights that are not whole leave over at a place goes to one fold together.
+
+    Parameters
+    ----------
+    model : SmoothBetaClassifier
+        Fitted, with two classes, without contexts; it stays as it is.
+    n : int, default=20_000
+        Places at which trials are predicted, at the most; learned from are all.
+    random_state : int, default=0
+        Of the folds and of the places.
+
+    Returns
+    -------
+    LeftOut or None
+        None where `why_not_left_out` says why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield import SmoothBetaClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(1_000, 1))
+    >>> model = SmoothBetaClassifier(bandwidth=0.1).fit(X, rng.uniform(size=1_000) < X[:, 0])
+    >>> predicted, successes, held = left_out(model)
+    >>> int(held.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
+    (1000, True)
+    """
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"n: found {n!r}; a whole number from 1 on is needed")
+    if why_not_left_out(model) is not None:
+        return None
+    places = _places(model)
+    axes, counts = _joined(places.axes, places.counts)
+    rng = np.random.default_rng(random_state)
+    asked = np.zeros(axes.shape[1], dtype=np.bool_)
+    asked[rng.permutation(axes.shape[1])[: int(n)]] = True
+    parts = [_predicted(model, axes, counts, fold, asked) for fold in _dealt(counts, rng)]
+    return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _dealt(counts: Ints, rng: np.random.Generator) -> list[Ints]:
+    """Return the counts of each fold; all folds add up to the counts."""
+    left, folds = counts.copy(), []
+    fractions = rng.integers(FOLDS, size=counts[2:].shape)
+    for fold in range(FOLDS):
+        taken = np.empty_like(left)
+        taken[:2] = rng.binomial(left[:2], 1.0 / (FOLDS - fold))
+        taken[2:] = np.where(fractions == fold, counts[2:], 0)
+        left[:2] -= taken[:2]
+        folds.append(taken)
+    return folds
+
+
+def _predicted(
+    model: SmoothBetaClassifier,
+    axes: Floats,
+    counts: Ints,
+    fold: Ints,
+    asked: npt.NDArray[np.bool_],
+) -> LeftOut:
+    """Return what the other folds say of the trials of this one at the places asked."""
+    asked = asked & fold.any(axis=0)
+    points = model._units_.restored(axes[:, asked])
+    ended = trials.untallied(fold[:, asked].T, 2).astype(np.float64)
+    predicted = _chances(model, axes, counts - fold, points)
+    return LeftOut(predicted, ended[:, 1], ended.sum(axis=1))
+
+
+def _chances(model: SmoothBetaClassifier, axes: Floats, counts: Ints, points: Floats) -> Floats:
+    """Return the probabilities of success at some points, learned from these counts only."""
+    if not counts.any():
+        shapes = np.broadcast_to(model._shapes(points), (len(points), 2))
+        return np.asarray(shapes[:, 1] / shapes.sum(axis=1))
+    learner, chances = _learner(model, axes, counts), np.empty(len(points))
+    for block in blocks(len(points), BLOCK):
+        chances[block] = learner._posterior_at(points[block]).mean()
+    return chances
+
+
+def _learner(model: SmoothBetaClassifier, axes: Floats, counts: Ints) -> SmoothBetaClassifier:
+    """Return a model with the same parameters and units that knows these trials only."""
+    from betafield.windows import Forest, Places
+
+    draft = model._draft()
+    draft.__dict__.pop("_chosen_", None)
+    draft.relevance_ = np.ones(len(axes))
+    wholes, fractions = (int(part.sum()) for part in (counts[:2], counts[2:]))
+    draft._seen_ = sharing.Seen(wholes * int(trials.FRACTIONS) + fractions)
+    there = counts.any(axis=0)
+    return draft._know(
+        Forest(len(axes), model.windows_.metric).insert(Places(axes[:, there], counts[:, there]))
+    )

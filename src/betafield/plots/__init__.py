@@ -1,0 +1,17 @@
+"""Pictures of fitted models, by scikit-learn's convention: `from_estimator`, then `plot(ax=...)`.
+
+    FieldDisplay        the probability over one feature or two, and how sure it is
+    CalibrationDisplay  what was predicted against what happened
+    BandwidthDisplay    how well windows of each width predict, and what each weighs
+    WindowDisplay       what the posterior at one point is made of
+
+All that a picture shows is kept on its object, so that it can be drawn again, elsewhere or by other
+means. Colours can be told apart by colour-blind readers, and names come from the data.
+"""
+
+from betafield.plots.bandwidth import BandwidthDisplay
+from betafield.plots.calibration import CalibrationDisplay
+from betafield.plots.field import FieldDisplay
+from betafield.plots.window import WindowDisplay
+
+__all__ = ["BandwidthDisplay", "CalibrationDisplay", "FieldDisplay", "WindowDisplay"]

@@ -1,0 +1,246 @@
+"""What a picture of a field asks its model: over which features, where, and of which class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import contexts, trials
+from betafield.observed import Observed, feature_index, feature_names, observed
+from betafield.plots import style
+from betafield.posteriors.base import blocks
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+
+# Points a feature, of a curve, of a map and of an average; places that an average is of.
+CURVE, MAP, AVERAGE, AVERAGED = 300, 100, 60, 256
+# Posteriors that are held at once.
+BLOCK = 1 << 14
+
+
+@dataclass(eq=False)
+class Question:
+    """What to ask a fitted model; see `FieldDisplay.from_estimator` for the arguments."""
+
+    model: SmoothBetaClassifier
+    X: Any = None
+    y: Any = None
+    features: Any = None
+    fixed: Any = None
+    under: Any = None
+    class_: Any = None
+    resolution: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolution is not None and (
+            not isinstance(self.resolution, Integral) or self.resolution < 2
+        ):
+            raise ValueError(
+                f"grid_resolution: found {self.resolution!r}; a whole number from 2 on is needed"
+            )
+        if self.y is not None and self.X is None:
+            raise ValueError("X: found None where y was given; both are needed")
+        if self.under is not None:
+            self.under = contexts.checked(self.under)
+            if self.under.ndim != 1:
+                raise ValueError(f"under: found shape {self.under.shape}; one context is needed")
+
+    # Where.
+
+    @cached_property
+    def chosen(self) -> tuple[int, ...]:
+        """The numbers of the features along the axes, one or two."""
+        known = feature_names(self.model)
+        if self.features is None:
+            varies = np.ptp(self.model.bounds_, axis=1) > 0
+            order = np.argsort(-self.model.relevance_ * varies, kind="stable")
+            return tuple(sorted(order[: np.clip(np.count_nonzero(varies), 1, 2)].tolist()))
+        one = isinstance(self.features, (str, Integral))
+        given = [self.features] if one else list(self.features)
+        chosen = tuple(feature_index(known, feature) for feature in given)
+        if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
+            raise ValueError(
+                f"features: found {self.features!r}; one is needed, or two different ones"
+            )
+        return chosen
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those features."""
+        known = feature_names(self.model)
+        return tuple(known[i] for i in self.chosen)
+
+    @cached_property
+    def at(self) -> dict[str, float]:
+        """The other features, and where they are fixed; none of them where they are averaged."""
+        known, given = feature_names(self.model), self._given()
+        if self.averaged:
+            return {}
+        others = [i for i in range(len(known)) if i not in self.chosen]
+        return {known[i]: given.get(i, self._median(i)) for i in others}
+
+    def _given(self) -> dict[int, float]:
+        known, fixed = feature_names(self.model), {}
+        for feature, value in (self.fixed or {}).items():
+            number = feature_index(known, feature)
+            if number in self.chosen:
+                raise ValueError(f"at: found {feature!r}, which is along an axis")
+            if not isinstance(value, Real) or not np.isfinite(float(value)):
+                raise ValueError(f"at: found {value!r} of {feature!r}; a finite number is needed")
+            fixed[number] = float(value)
+        return fixed
+
+    def _median(self, feature: int) -> float:
+        where = self.seen.points[:, feature]
+        return float(np.quantile(where, 0.5, weights=self.seen.trials, method="inverted_cdf"))
+
+    @property
+    def averaged(self) -> bool:
+        """Whether other features are averaged over the places of trials."""
+        return len(self.chosen) == 1 and self.model.n_features_in_ > 1 and self.fixed is None
+
+    @cached_property
+    def grid(self) -> tuple[Floats, ...]:
+        """The coordinates asked, a feature each, all over the domain."""
+        usual = AVERAGE if self.averaged else (CURVE, MAP)[len(self.chosen) - 1]
+        n = usual if self.resolution is None else int(self.resolution)
+        bounds = self.model.bounds_[list(self.chosen)]
+        return tuple(np.linspace(low, high, n) for low, high in bounds.tolist())
+
+    @cached_property
+    def points(self) -> Floats:
+        """All points asked, in rows; of an average, the places of one coordinate together."""
+        if self.averaged:
+            places, (grid,) = self._typical(), self.grid
+            points = np.tile(places, (len(grid), 1))
+            points[:, self.chosen[0]] = np.repeat(grid, len(places))
+            return points
+        columns = np.meshgrid(*self.grid)
+        points = np.empty((columns[0].size, self.model.n_features_in_))
+        known = feature_names(self.model)
+        for name, value in self.at.items():
+            points[:, known.index(name)] = value
+        for i, column in zip(self.chosen, columns, strict=True):
+            points[:, i] = column.ravel()
+        return points
+
+    def _typical(self) -> Floats:
+        """Return places that stand for all: every so-and-so-many trials, in the places' order."""
+        reached = np.cumsum(self.seen.trials)
+        n = min(AVERAGED, max(1, int(reached[-1])))
+        steps = (np.arange(n) + 0.5) / n * reached[-1]
+        return np.asarray(self.seen.points[np.searchsorted(reached, steps)])
+
+    # What was seen.
+
+    @cached_property
+    def seen(self) -> Observed:
+        """The trials given, or else those that the model has seen."""
+        if self.X is None:
+            return observed(self.model)
+        points, known = trials.points(self.model, self.X, reset=False), feature_names(self.model)
+        counts = None
+        if self.y is not None:
+            outcome = trials.labels(self.y, len(points))
+            counts = trials.outcomes(outcome, self.model.classes_).T.astype(np.float64)
+        return Observed(points, np.ones(len(points)), counts, known, "y was not given")
+
+    @property
+    def places(self) -> Floats:
+        """Where there were trials, or some of them, along the axes."""
+        return style.some(self.seen.points[:, list(self.chosen)])
+
+    @property
+    def shows_outcomes(self) -> bool:
+        """Whether shares of outcomes along the axis are shares of what the curve is of."""
+        if self.model.n_features_in_ > 1 or self.seen.counts is None:
+            return False
+        return self.X is not None or (self.under is None and not self.model._seen_.distorted)
+
+    # What is believed.
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The numbers of the classes shown."""
+        known = self.model.classes_
+        if len(known) > 2 and len(self.chosen) == 1 and self.class_ is None:
+            return tuple(range(len(known)))
+        return (style.class_index(known, self.class_),)
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """Whose probabilities they are, as labels say it."""
+        names = [style.chance_of(self.model.classes_, k) for k in self.classes]
+        if self._moved:
+            return tuple(f"{name} under the context" for name in names)
+        if self.model._seen_.distorted:
+            return tuple(f"{name}, undistorted" for name in names)
+        return tuple(names)
+
+    @property
+    def _moved(self) -> bool:
+        return self.under is not None
+
+    def believed(self, level: float) -> tuple[Floats, Floats, Floats]:
+        """Return the posterior mean and the ends of the credible interval, over the grid."""
+        mean, low, high = self._over_grid(
+            lambda points: self._said(self.model._posterior_at(points), level)
+        )
+        return mean, low, high
+
+    def _said(self, posterior: Posterior, level: float) -> list[Floats]:
+        """Return mean, low and high (m, c) of the classes shown."""
+        if self._moved:
+            posterior = posterior.under(self.under)
+        said = [posterior.mean(), *posterior.interval(level)]
+        if said[0].ndim > 1:
+            return [values[:, list(self.classes)] for values in said]
+        if self.classes == (0,):  # what is not a success is a failure
+            mean, low, high = said
+            said = [1.0 - mean, 1.0 - high, 1.0 - low]
+        return [values[:, None] for values in said]
+
+    def banded(self, lipschitz: float, level: float, simultaneous: bool) -> tuple[Floats, Floats]:
+        """Return the guaranteed band over the grid; an average is of simultaneous ones."""
+        at_once = simultaneous or self.averaged
+        low, high = self._over_grid(
+            lambda points: [
+                ends[:, None] for ends in self.model._band_at(points, lipschitz, level, at_once)
+            ]
+        )
+        if self._moved:
+            low, high = self._transformed(low, high)
+        return (1.0 - high, 1.0 - low) if self.classes == (0,) else (low, high)
+
+    def _transformed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return where a context takes the ends of a band, if it keeps or turns their order."""
+        steps = np.diff(self.under)
+        if (steps < 0.0).any() and (steps > 0.0).any():
+            raise ValueError(
+                f"under: found {self.under.tolist()}, which neither rises nor falls; bands go with "
+                "contexts that do"
+            )
+        ends = [contexts.probability(self.under, values) for values in (low, high)]
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def _over_grid(self, ask: Callable[[Floats], list[Floats]]) -> tuple[Floats, ...]:
+        """Return answers (m, c) at all points in the shape of the grid, averages taken."""
+        parts = [ask(self.points[block]) for block in blocks(len(self.points), BLOCK)]
+        answers = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        n_classes = answers[0].shape[1]
+        if len(self.grid) == 2:
+            x, y = self.grid
+            return tuple(values.reshape(len(y), len(x)) for values in answers)
+        if self.averaged:
+            answers = [v.reshape(len(self.grid[0]), -1, n_classes).mean(axis=1) for v in answers]
+        return tuple(values[:, 0] if n_classes == 1 else values for values in answers)

@@ -1,0 +1,68 @@
+"""How a field over two features is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from betafield.plots.field import FieldDisplay
+
+Floats = npt.NDArray[np.float64]
+
+# Lines of equal value, about so many values; pieces of them beyond which they only confuse.
+CONTOURS, PIECES = 5, 24
+
+
+def draw(axes: list[Axes], field: FieldDisplay, show_places: bool) -> None:
+    """Draw the mean and, where there are two axes, its uncertainty beside it."""
+    _draw_map(axes[0], field, field.mean, style.MEAN_MAP)
+    style.titled(axes[0], field.events[0])
+    if len(axes) > 1:
+        low, high = (field.low, field.high) if field.band is None else field.band
+        _draw_map(axes[1], field, high - low, style.UNCERTAINTY_MAP)
+        what = "credible interval" if field.band is None else "guaranteed band"
+        style.titled(axes[1], f"width of the {style.percent(field.level)} {what}")
+    for each in axes:
+        each.set_xlabel(style.shown(field.features[0]) + style.fixed_at(field.at))
+    if show_places and field.places is not None:
+        for each, colour in zip(axes, ("white", "black"), strict=False):
+            _draw_places(each, field.places, colour)
+    axes[0].set_ylabel(style.shown(field.features[1]))
+
+
+def _draw_map(axes: Axes, field: FieldDisplay, values: Floats, colours: str) -> None:
+    x, y = field.grid
+    image = axes.pcolormesh(x, y, values, cmap=colours, shading="nearest", rasterized=True)
+    for limit, along in ((axes.set_xlim, x), (axes.set_ylim, y)):
+        low, high = float(along[0]), float(along[-1])
+        limit(*((low, high) if low < high else style.padded(low, high)))
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
+    bar.outline.set_visible(False)
+    if np.ptp(values) > 1e-9 and x[0] < x[-1] and y[0] < y[-1]:
+        _draw_contours(axes, x, y, values)
+
+
+def _draw_contours(axes: Axes, x: Floats, y: Floats, values: Floats) -> None:
+    from matplotlib.patheffects import withStroke
+    from matplotlib.ticker import MaxNLocator
+
+    levels = MaxNLocator(CONTOURS).tick_values(float(values.min()), float(values.max()))
+    lines = axes.contour(x, y, values, levels=levels, colors="white", linewidths=0.8)
+    if sum(len(pieces) for pieces in lines.allsegs) > PIECES:
+        lines.remove()
+        return
+    # White on light and dark alike.
+    lines.set_path_effects([withStroke(linewidth=1.6, foreground="0.25")])
+    for text in axes.clabel(lines, fontsize="x-small"):
+        text.set_path_effects([withStroke(linewidth=1.4, foreground="0.25")])
+
+
+def _draw_places(axes: Axes, places: Floats, colour: str) -> None:
+    axes.plot(*places.T, ".", color=colour, markersize=2, markeredgewidth=0, alpha=0.6)

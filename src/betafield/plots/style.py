@@ -1,0 +1,159 @@
+"""What all pictures share: colours, names, and axes to draw on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+Floats = npt.NDArray[np.float64]
+
+# Okabe and Ito's colours for all eyes; of their eight, five that also differ in lightness or hue
+# to readers who see no red, or no green.
+BLUE, VERMILLION, GREEN, SKY, BLACK = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#000000"
+LINES = (BLUE, VERMILLION, GREEN, SKY, BLACK)
+# How lines, and markers on them, differ beside colour, also in print.
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v")
+DATA, FAINT = "0.2", "0.45"
+# Maps whose lightness rises steadily: of a probability, and of how unsure it is.
+MEAN_MAP, UNCERTAINTY_MAP = "viridis", "magma_r"
+# Longer names are cut.
+LONGEST = 40
+# Places that are marked at the most.
+MARKED = 2_000
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, or say how to install it."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError("matplotlib is needed here: pip install 'betafield[plot]'") from error
+    return plt
+
+
+# Names -------------------------------------------------------------------------------------
+
+
+def shown(name: Any) -> str:
+    r"""Return a name as matplotlib shows it literally: not as a formula, not beyond 40 characters.
+
+    Examples
+    --------
+    >>> print(shown("cost ($)"))
+    cost (\$)
+    """
+    text = " ".join(str(name).split())
+    if len(text) > LONGEST:
+        text = text[: LONGEST - 1] + "…"
+    return text.replace("$", r"\$")
+
+
+def chance_of(classes: npt.NDArray[Any], index: int) -> str:
+    """Return the name of a class's probability; outcomes that are 0 and 1 have no names.
+
+    Examples
+    --------
+    >>> chance_of(np.array(["late", "on time"]), 0), chance_of(np.array([False, True]), 1)
+    ('P(late)', 'P(success)')
+    """
+    if classes.tolist() == [0, 1]:
+        return ("P(failure)", "P(success)")[index]
+    return f"P({shown(classes[index])})"
+
+
+def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
+    """Return the number of a class: of two, the second where none is named."""
+    if class_ is None:
+        return 1
+    known = classes.tolist()
+    if class_ not in known:
+        raise ValueError(f"class_: found {class_!r}; the classes are {known}")
+    return int(known.index(class_))
+
+
+def percent(level: float) -> str:
+    """Return a level as it is said: 0.95 is 95 %."""
+    return f"{100 * level:.10g} %"
+
+
+def some(places: Floats) -> Floats:
+    """Return places to mark: all, or by chance some of too many."""
+    if len(places) <= MARKED:
+        return places
+    return np.asarray(np.random.default_rng(0).choice(places, MARKED, replace=False))
+
+
+# Axes --------------------------------------------------------------------------------------
+
+
+def panels(ax: Any, size: tuple[float, float], **grid: Any) -> list[Axes]:
+    """Return the axes to draw on: one given, two given, or two of a new figure.
+
+    Where one is given there is room for the first panel only.
+    """
+    plt = pyplot()
+    if ax is None:
+        _, axes = plt.subplots(figsize=size, layout="constrained", **grid)
+        return list(np.atleast_1d(axes))
+    given = [ax] if not isinstance(ax, (list, tuple, np.ndarray)) else list(np.ravel(ax))
+    most = max(grid.get("nrows", 1), grid.get("ncols", 1))
+    if not 1 <= len(given) <= most or not all(hasattr(each, "plot") for each in given):
+        allowed = "one Axes is" if most == 1 else f"one Axes or {most} are"
+        raise ValueError(f"ax: found {_described(ax)}; {allowed} needed")
+    return given
+
+
+def _described(ax: Any) -> str:
+    if isinstance(ax, (list, tuple, np.ndarray)):
+        return f"{len(np.ravel(ax))} of them"
+    return type(ax).__name__
+
+
+def kept(axes: list[Axes]) -> Any:
+    """Return what a display keeps as `ax_`: the axes alone, or an array of several."""
+    return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+
+
+def plain(axes: Axes, grid: str = "both") -> None:
+    """Leave of frame and grid what helps reading."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, axis=grid, color="0.9", linewidth=0.6)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+
+
+def titled(axes: Axes, text: str) -> None:
+    """Say above the left corner what is seen."""
+    axes.set_title(text, loc="left", fontsize="medium")
+
+
+def padded(low: float, high: float, part: float = 0.02) -> tuple[float, float]:
+    """Return a range a little wider than this one, also where it is one point."""
+    margin = part * (high - low) or part * max(abs(low), 1.0)
+    return low - margin, high + margin
+
+
+def fixed_at(at: Mapping[str, float] | None) -> str:
+    """Return a line that says where other features are fixed, or nothing."""
+    if not at:
+        return ""
+    return "\nat " + ", ".join(f"{shown(name)} = {value:.4g}" for name, value in at.items())
+
+
+def legend(axes: Axes, ncols: int = 2) -> None:
+    """Name what is drawn, above the axes, where nothing else is."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=ncols,
+        frameon=False,
+        fontsize="small",
+        borderaxespad=0.2,
+    )

@@ -1,0 +1,799 @@
+"""Pictures: what they keep against the model's own answers, and what they draw against that."""
+
+import subprocess
+import sys
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.cbook import is_math_text
+from matplotlib.colors import to_rgb
+from scipy import stats
+from scipy.spatial.distance import cdist
+from sklearn.calibration import calibration_curve
+from sklearn.inspection import partial_dependence
+from sklearn.linear_model import LogisticRegression
+
+from betafield import FieldCalibratedClassifier, SmoothBetaClassifier, contexts
+from betafield.baselines import ContinuousCorrelatedBeta, RadiusNeighbors
+from betafield.observed import binned, observed
+from betafield.plots import BandwidthDisplay, CalibrationDisplay, FieldDisplay, WindowDisplay, style
+
+
+@pytest.fixture(autouse=True)
+def figures():
+    """Every test draws without a screen, leaves the settings as they were, and closes all."""
+    plt.switch_backend("Agg")
+    before = dict(mpl.rcParams)
+    yield
+    changed = {name for name, value in before.items() if mpl.rcParams[name] != value}
+    plt.close("all")
+    assert not changed
+
+
+def table(n=400, d=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.uniform(size=(n, d)) * 10, columns=["dose", "age", "mass"][:d])
+    chance = 1 / (1 + np.exp(-(X["dose"] - 5) / 2))
+    return X, np.where(rng.uniform(size=n) < chance, "dead", "alive")
+
+
+@pytest.fixture(scope="module")
+def line():
+    return SmoothBetaClassifier().fit(*table())
+
+
+@pytest.fixture(scope="module")
+def plane():
+    return SmoothBetaClassifier(bandwidth=0.3).fit(*table(d=2))
+
+
+@pytest.fixture(scope="module")
+def space():
+    return SmoothBetaClassifier(bandwidth=0.4).fit(*table(n=151, d=3))
+
+
+@pytest.fixture(scope="module")
+def classes():
+    X, y = table()
+    return SmoothBetaClassifier(bandwidth=0.2).fit(X, np.where(X["dose"] < 2, "ill", y))
+
+
+@pytest.fixture(scope="module")
+def guessed():
+    X, y = table()
+    return SmoothBetaClassifier(0.2).fit(X, y, context=contexts.guess_lapse(guess=0.3))
+
+
+def frame(model, points):
+    return pd.DataFrame(points, columns=model.feature_names_in_)
+
+
+def lines_of(ax):
+    return {each.get_label(): each.get_xydata() for each in ax.lines}
+
+
+# Fields over one feature -------------------------------------------------------------------
+
+
+def test_a_curve_is_what_the_model_says(line):
+    display = FieldDisplay.from_estimator(line, level=0.8, lipschitz=3.0, grid_resolution=50)
+    (grid,) = display.grid
+    np.testing.assert_array_equal(grid[[0, -1]], line.bounds_[0])
+    points = frame(line, grid[:, None])
+    posterior = line.posterior(points)
+    np.testing.assert_array_equal(display.mean, posterior.mean())
+    np.testing.assert_array_equal([display.low, display.high], posterior.interval(0.8))
+    np.testing.assert_array_equal(display.band, line.band(points, 3.0, level=0.8))
+
+
+def test_what_is_kept_is_drawn(line):
+    display = FieldDisplay.from_estimator(line, lipschitz=3.0, show_places=True)
+    ax = display.ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("dose", "P(dead)")
+    drawn = lines_of(ax)
+    np.testing.assert_array_equal(drawn["posterior mean"].T, [display.grid[0], display.mean])
+    np.testing.assert_array_equal(drawn["95 % guaranteed band"][:, 1], display.band[0])
+    np.testing.assert_array_equal(drawn["places of trials"][:, 0], display.places[:, 0])
+    (bars,) = ax.containers
+    bins = binned(observed(line), level=0.95)
+    np.testing.assert_array_equal(bars[0].get_ydata(), bins.share)
+    ends = np.array([segment[:, 1] for segment in bars[2][0].get_segments()])
+    np.testing.assert_allclose(ends.T, [bins.low, bins.high])
+    shown = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert shown == {
+        "posterior mean",
+        "95 % credible interval",
+        "95 % guaranteed band",
+        "share of successes in bins",
+        "places of trials",
+    }
+
+
+def test_the_first_class_is_the_second_turned_round(line):
+    dead = FieldDisplay.from_estimator(line, lipschitz=3.0)
+    alive = FieldDisplay.from_estimator(line, lipschitz=3.0, class_="alive")
+    np.testing.assert_allclose(alive.mean, 1 - dead.mean)
+    np.testing.assert_allclose([alive.low, alive.high], [1 - dead.high, 1 - dead.low])
+    np.testing.assert_allclose(alive.band, [1 - dead.band[1], 1 - dead.band[0]])
+    np.testing.assert_allclose(alive.bins[0].share, 1 - dead.bins[0].share)
+    assert alive.ax_.get_ylabel() == "P(alive)"
+
+
+def test_classes_have_a_curve_each(classes):
+    display = FieldDisplay.from_estimator(classes)
+    posterior = classes.posterior(frame(classes, display.grid[0][:, None]))
+    np.testing.assert_array_equal(display.mean, posterior.mean())
+    drawn = lines_of(display.ax_)
+    for k, label in enumerate(["P(alive)", "P(dead)", "P(ill)"]):
+        np.testing.assert_array_equal(drawn[label][:, 1], display.mean[:, k])
+    assert len(display.bins) == 3
+    one = FieldDisplay.from_estimator(classes, class_="ill")
+    np.testing.assert_array_equal(one.mean, display.mean[:, 2])
+    np.testing.assert_array_equal(one.bins[0].share, display.bins[2].share)
+    assert one.ax_.get_ylabel() == "P(ill)"
+
+
+def test_trials_given_are_drawn_in_place_of_those_seen(line):
+    X, y = table(n=60, seed=5)
+    display = FieldDisplay.from_estimator(line, X, y, n_bins=5)
+    held, edges = np.histogram(X["dose"], 5)
+    np.testing.assert_allclose(display.bins[0].edges, edges)
+    np.testing.assert_array_equal(display.bins[0].trials, held)
+    won = np.histogram(X["dose"][y == "dead"], edges)[0]
+    np.testing.assert_array_equal(display.bins[0].successes, won)
+    assert FieldDisplay.from_estimator(line, X).bins == ()
+
+
+# Contexts ----------------------------------------------------------------------------------
+
+
+def test_after_contexts_outcomes_are_not_drawn(guessed):
+    display = FieldDisplay.from_estimator(guessed, lipschitz=3.0)
+    assert display.bins == ()
+    assert display.ax_.get_ylabel() == "P(dead), undistorted"
+    assert not display.ax_.containers
+
+
+@pytest.mark.parametrize("context", [contexts.background(0.2), [1.0, 0.0], contexts.pooled(3)])
+def test_under_a_context(line, context):
+    display = FieldDisplay.from_estimator(line, under=context, lipschitz=3.0, grid_resolution=20)
+    points = frame(line, display.grid[0][:, None])
+    posterior = line.posterior(points).under(context)
+    np.testing.assert_array_equal(display.mean, posterior.mean())
+    np.testing.assert_array_equal([display.low, display.high], posterior.interval(0.95))
+    ends = [contexts.probability(context, end) for end in line.band(points, 3.0)]
+    np.testing.assert_allclose(display.band, np.sort(ends, axis=0))
+    assert display.bins == ()
+
+
+# Fields over two features, and of several --------------------------------------------------
+
+
+def test_a_map_has_the_first_feature_along_x(plane):
+    display = FieldDisplay.from_estimator(plane, grid_resolution=7, level=0.9)
+    x, y = display.grid
+    for j, i in [(0, 0), (3, 5), (6, 1)]:
+        posterior = plane.posterior(frame(plane, [[x[i], y[j]]]))
+        assert display.mean[j, i] == posterior.mean()[0]
+        assert (display.low[j, i], display.high[j, i]) == tuple(np.ravel(posterior.interval(0.9)))
+    left, right = display.ax_
+    assert (left.get_xlabel(), left.get_ylabel()) == ("dose", "age")
+    assert left.get_title(loc="left") == "P(dead)"
+    np.testing.assert_array_equal(left.collections[0].get_array().reshape(7, 7), display.mean)
+    width = display.high - display.low
+    np.testing.assert_array_equal(right.collections[0].get_array().reshape(7, 7), width)
+    assert left.collections[0].get_cmap().name != right.collections[0].get_cmap().name
+
+
+def test_a_map_turned_round(plane):
+    straight = FieldDisplay.from_estimator(plane, grid_resolution=7)
+    turned = FieldDisplay.from_estimator(plane, grid_resolution=7, features=["age", "dose"])
+    np.testing.assert_array_equal(turned.mean, straight.mean.T)
+    assert turned.ax_[0].get_xlabel() == "age"
+
+
+def test_the_second_map_may_be_of_the_band(plane):
+    display = FieldDisplay.from_estimator(plane, grid_resolution=5, lipschitz=2.0)
+    low, high = display.band
+    np.testing.assert_array_equal(
+        display.ax_[1].collections[0].get_array().ravel(), (high - low).ravel()
+    )
+    assert display.ax_[1].get_title(loc="left") == "width of the 95 % guaranteed band"
+
+
+def test_slices_are_at_medians_or_where_they_are_asked(space):
+    X, _ = table(n=151, d=3)
+    display = FieldDisplay.from_estimator(space, features=["mass", 0], grid_resolution=4)
+    assert display.at == {"age": pytest.approx(np.median(X["age"]))}
+    assert "at age = " in display.ax_[0].get_xlabel()
+    asked = FieldDisplay.from_estimator(
+        space, features=["mass", 0], at={"age": 2.5}, grid_resolution=4
+    )
+    x, y = asked.grid
+    expected = space.predict_proba(frame(space, [[y[2], 2.5, x[1]]]))[0, 1]
+    assert asked.mean[2, 1] == expected
+    curve = FieldDisplay.from_estimator(space, features="dose", at={}, grid_resolution=4)
+    assert curve.at == {name: pytest.approx(np.median(X[name])) for name in ("age", "mass")}
+
+
+def test_more_than_two_features_show_the_most_relevant():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1_000, 3))
+    y = rng.uniform(size=1_000) < 0.5 + 0.45 * np.sin(6 * X[:, 2]) * np.cos(3 * X[:, 0])
+    model = SmoothBetaClassifier(0.2, scale="ard").fit(X, y)
+    assert model.relevance_[1] < min(model.relevance_[[0, 2]])
+    display = FieldDisplay.from_estimator(model, grid_resolution=4)
+    assert display.features == ("x0", "x2")
+
+
+def test_partial_dependence_is_that_of_scikit_learn(space):
+    X, _ = table(n=151, d=3)
+    display = FieldDisplay.from_estimator(space, features="dose", grid_resolution=6)
+    assert display.averaged
+    found = partial_dependence(
+        space, X, ["dose"], custom_values={"dose": display.grid[0]}, method="brute"
+    )
+    np.testing.assert_allclose(display.mean, found["average"][0], rtol=1e-12)
+
+
+def test_intervals_of_averages_are_averages_of_intervals(space):
+    X, _ = table(n=151, d=3)
+    display = FieldDisplay.from_estimator(space, features="age", grid_resolution=3, lipschitz=2.0)
+    for i, value in enumerate(display.grid[0]):
+        moved = X.assign(age=value)
+        low, high = space.posterior(moved).interval(0.95)
+        assert display.low[i] == pytest.approx(low.mean())
+        assert display.high[i] == pytest.approx(high.mean())
+        low, high = space.band(moved, 2.0, simultaneous=True)
+        assert display.band[0][i] == pytest.approx(low.mean())
+        assert display.band[1][i] == pytest.approx(high.mean())
+
+
+def test_averages_are_over_trials_not_over_places():
+    # Nine tenths of the trials are at age 0, where the probability is 0.9, the others at 1.
+    rows = pd.DataFrame({"dose": [0.0, 1.0, 0.0, 1.0], "age": [0.0, 0.0, 1.0, 1.0]})
+    model = SmoothBetaClassifier(bandwidth=0.4, prior=(1e-9, 1e-9))
+    model.fit_counts(rows, [8_100, 8_100, 100, 100], [9_000, 9_000, 1_000, 1_000])
+    display = FieldDisplay.from_estimator(model, features="dose", grid_resolution=2)
+    np.testing.assert_allclose(display.mean, 0.9 * 0.9 + 0.1 * 0.1, atol=0.01)
+
+
+# Calibration -------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(20, 300),
+    st.integers(1, 12),
+    st.sampled_from(["quantile", "uniform"]),
+)
+@settings(max_examples=15)
+def test_calibration_is_that_of_scikit_learn(seed, n, n_bins, strategy):
+    rng = np.random.default_rng(seed)
+    predicted = np.round(rng.beta(2, 5, n), 3)
+    y = (rng.uniform(size=n) < predicted).astype(int)
+    y[:2] = 0, 1
+    figure, ax = plt.subplots()
+    display = CalibrationDisplay.from_predictions(
+        y, predicted, n_bins=n_bins, strategy=strategy, ax=ax
+    )
+    plt.close(figure)
+    share, mean = calibration_curve(y, predicted, n_bins=n_bins, strategy=strategy)
+    np.testing.assert_allclose(display.prob_true, share)
+    np.testing.assert_allclose(display.prob_pred, mean)
+    for k in range(len(share)):
+        held = int(display.trials[k])
+        exact = stats.binomtest(round(share[k] * held), held).proportion_ci(0.95, method="exact")
+        np.testing.assert_allclose([display.low[k], display.high[k]], [exact.low, exact.high])
+    assert display.trials.sum() == n
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        FieldCalibratedClassifier(),
+        RadiusNeighbors(2.0),
+        ContinuousCorrelatedBeta(1.0),
+        SmoothBetaClassifier(0.1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_any_classifier_can_be_looked_at(model):
+    X, y = table(n=600)
+    model.fit(X[:300], y[:300])
+    display = CalibrationDisplay.from_estimator(model, X[300:], y[300:], n_bins=4)
+    predicted = model.predict_proba(X[300:])[:, 1]
+    share, mean = calibration_curve(y[300:] == "dead", predicted, n_bins=4, strategy="quantile")
+    np.testing.assert_allclose(display.prob_true, share)
+    np.testing.assert_allclose(display.prob_pred, mean)
+    assert display.ax_[1].get_xlabel() == "P(dead), predicted"
+    assert sum(bar.get_height() for bar in display.ax_[1].patches) <= 300
+
+
+def test_one_class_against_the_others(classes):
+    X, y = table(seed=3)
+    y = np.where(X["dose"] < 2, "ill", y)
+    display = CalibrationDisplay.from_estimator(classes, X, y, class_="ill", n_bins=3)
+    predicted = classes.predict_proba(X)[:, 2]
+    share, _ = calibration_curve(y == "ill", predicted, n_bins=3, strategy="quantile")
+    np.testing.assert_allclose(display.prob_true, share)
+    with pytest.raises(ValueError, match="class_: found None; one of the classes"):
+        CalibrationDisplay.from_estimator(classes, X, y)
+
+
+def test_a_model_is_calibrated_by_its_own_trials():
+    X, y = table(n=2_000)
+    model = SmoothBetaClassifier(0.1).fit(X, y)
+    display = CalibrationDisplay.from_model(model, level=0.999)
+    assert display.trials.sum() == 2_000
+    assert (display.low < display.prob_pred).all()
+    assert (display.prob_pred < display.high).all()
+    # Windows that hold one place each know nothing of a trial left out; seen, they know it all.
+    blind = SmoothBetaClassifier(1e-9).fit(X, y)
+    assert CalibrationDisplay.from_model(blind).prob_pred.tolist() == [0.5]
+    assert len(CalibrationDisplay.from_estimator(blind, X, y).prob_pred) == 2
+
+
+def test_bins_of_weighted_rows_hold_as_many_trials():
+    rng = np.random.default_rng(0)
+    predicted, held = rng.uniform(size=2_000), rng.integers(1, 9, 2_000)
+    display = CalibrationDisplay.from_predictions(
+        rng.binomial(held, predicted), predicted, weight=held, n_bins=5
+    )
+    np.testing.assert_allclose(display.trials, held.sum() / 5, rtol=0.01)
+
+
+def test_why_a_model_cannot_be_calibrated_by_its_own_trials(guessed):
+    with pytest.raises(ValueError, match="model: the model has learned from contexts"):
+        CalibrationDisplay.from_model(guessed)
+
+
+# Bandwidths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [300, 3_000, 40_000])
+@pytest.mark.parametrize("bandwidth", ["auto", "loo"])
+def test_windows_in_use_are_among_those_scored(bandwidth, n):
+    model = SmoothBetaClassifier(bandwidth).fit(*table(n=n))
+    display = BandwidthDisplay.from_estimator(model)
+    for kept in model.weights_:
+        same = (display.candidates["degree"] == kept["degree"]) & np.isclose(
+            display.candidates["width"], kept["width"], rtol=1e-12
+        )
+        (found,) = display.candidates[same]
+        assert found["score"] == pytest.approx(kept["score"], rel=1e-12)
+        assert found["complexity"] == pytest.approx(kept["complexity"], rel=1e-9)
+    assert len(display.candidates) > len(model.weights_)
+    # The heaviest in use is the best of all.
+    heaviest = lines_of(display.ax_[0])["heaviest in use"]
+    np.testing.assert_allclose(heaviest, [[model.bandwidth_ * model.scale_[0], 0.0]], atol=1e-9)
+
+
+def test_widths_are_drawn_in_the_units_of_the_only_feature(line):
+    display = BandwidthDisplay.from_estimator(line)
+    assert display.ax_[1].get_xlabel() == "width of the windows (dose)"
+    scores = lines_of(display.ax_[0])["degree 1"]
+    mine = display.candidates[display.candidates["degree"] == 1]
+    np.testing.assert_allclose(scores[:, 0], mine["width"] * line.scale_[0])
+    expected = mine["score"] - mine["complexity"] / 4 - display.value.max()
+    np.testing.assert_allclose(scores[:, 1], expected)
+
+
+def test_weights_are_drawn(line):
+    display = BandwidthDisplay.from_estimator(line)
+    tops = [each.get_ydata()[1] for each in display.ax_[1].lines]
+    np.testing.assert_array_equal(tops, line.weights_["weight"])
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, "theory"])
+def test_one_width_is_shown_as_such(bandwidth):
+    model = SmoothBetaClassifier(bandwidth).fit(*table())
+    display = BandwidthDisplay.from_estimator(model)
+    assert len(display.candidates) == 0
+    title = display.ax_[0].get_title(loc="left")
+    assert "nothing was weighed" in title
+    assert display.ax_[0].lines[0].get_xdata()[0] == model.bandwidth_ * model.scale_[0]
+
+
+def test_classes_contexts_and_relevances_are_scored_too():
+    for model in (
+        SmoothBetaClassifier().fit(*table(d=2)),
+        SmoothBetaClassifier(0.3, scale="ard").fit(*table(d=2)),
+        SmoothBetaClassifier().fit(*table(), context=contexts.background(0.1)),
+        SmoothBetaClassifier().fit(table()[0], np.arange(400) % 3),
+    ):
+        display = BandwidthDisplay.from_estimator(model)
+        widths = display.candidates["width"]
+        assert np.isclose(widths, model.bandwidth_).any()
+
+
+# Windows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_windows_hold_what_is_near(metric, d):
+    X, y = table(n=500, d=d)
+    model = SmoothBetaClassifier(metric=metric).fit(X, y)
+    x = X.iloc[[7]]
+    display = WindowDisplay.from_estimator(model, x)
+    scipy_name = {"manhattan": "cityblock"}.get(metric, metric)
+    for k, record in enumerate(model.weights_):
+        unit = record["relevance"] / model.scale_
+        inside = cdist(x * unit, X * unit, scipy_name)[0] <= record["width"] * (1 + 1e-12)
+        assert display.windows.trials[k] == inside.sum()
+        assert display.windows.successes[k] == (inside & (y == "dead")).sum()
+        # What is as far as a window reaches, along one feature, is on its border.
+        reached = display.windows.reach[k] * unit
+        np.testing.assert_allclose(reached, record["width"], rtol=1e-12)
+
+
+def test_densities_add_up_to_the_posterior(line):
+    display = WindowDisplay.from_estimator(line, [4.0], level=0.9)
+    posterior = line.posterior(frame(line, [[4.0]]))
+    np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
+    together = display.windows.weight @ display.windows.density
+    np.testing.assert_allclose(display.density, together, rtol=1e-9)
+    assert (display.low, display.high) == tuple(np.ravel(posterior.interval(0.9)))
+    assert np.trapezoid(display.density, display.p) == pytest.approx(1.0, abs=5e-3)
+
+
+def test_the_first_class_of_a_window(line):
+    dead = WindowDisplay.from_estimator(line, [4.0])
+    alive = WindowDisplay.from_estimator(line, [4.0], class_="alive")
+    np.testing.assert_allclose(alive.p, 1 - dead.p[::-1], atol=1e-12)
+    np.testing.assert_allclose(alive.density, dead.density[::-1], rtol=1e-6)
+    np.testing.assert_array_equal(
+        alive.windows.successes, dead.windows.trials - dead.windows.successes
+    )
+
+
+def test_strips_reach_as_far_as_windows(line):
+    display = WindowDisplay.from_estimator(line, [4.0])
+    bars = [bar for each in display.ax_[0].containers for bar in each]
+    assert len(bars) == len(line.weights_)
+    for bar, record in zip(bars, line.weights_, strict=True):
+        reach = record["width"] * line.scale_[0]
+        assert bar.get_x() == pytest.approx(4.0 - reach)
+        assert bar.get_width() == pytest.approx(2 * reach)
+    heights = [bar.get_y() for bar in bars]
+    assert heights == sorted(heights, reverse=True)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
+def test_outlines_are_borders_of_windows(metric):
+    X, y = table(d=2)
+    model = SmoothBetaClassifier(metric=metric).fit(X, y)
+    display = WindowDisplay.from_estimator(model, [4.0, 6.0])
+    drawn = [each.get_xydata() for each in display.ax_[0].lines[1:-1]]
+    order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[metric]
+    for outline, record in zip(drawn, model.weights_, strict=True):
+        steps = (outline - [4.0, 6.0]) / model.scale_ * record["relevance"]
+        np.testing.assert_allclose(np.linalg.norm(steps, order, axis=1), record["width"])
+
+
+def test_windows_after_contexts_and_of_classes(guessed, classes):
+    display = WindowDisplay.from_estimator(guessed, [4.0])
+    assert display.windows.successes is None
+    posterior = guessed.posterior(frame(guessed, [[4.0]]))
+    np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
+    several = SmoothBetaClassifier().fit(*table(), context=contexts.background(0.1))
+    assert len(several.weights_) > 1
+    display = WindowDisplay.from_estimator(several, [4.0])
+    together = display.windows.weight @ display.windows.density
+    np.testing.assert_allclose(together, display.density, rtol=1e-6)
+    display = WindowDisplay.from_estimator(classes, [4.0], class_="ill")
+    marginal = classes.posterior(frame(classes, [[4.0]])).marginal(2)
+    np.testing.assert_allclose(display.density, marginal.pdf(display.p))
+
+
+def test_a_constant_feature_and_a_point_outside():
+    X = np.stack([np.linspace(0, 1, 50), np.full(50, 3.0)], axis=1)
+    model = SmoothBetaClassifier(0.2).fit(X, np.arange(50) % 2)
+    display = WindowDisplay.from_estimator(model, [7.0, 3.0])
+    assert display.windows.trials.tolist() == [0.0]
+    display.figure_.canvas.draw()
+    assert FieldDisplay.from_estimator(model, grid_resolution=5).features == ("x0",)
+    flat = FieldDisplay.from_estimator(model, features=[0, 1], grid_resolution=5)
+    flat.figure_.canvas.draw()
+    np.testing.assert_array_equal(flat.mean, np.tile(flat.mean[0], (5, 1)))
+
+
+# Axes --------------------------------------------------------------------------------------
+
+
+def displays(line, plane):
+    return {
+        "curve": lambda ax=None: FieldDisplay.from_estimator(line, ax=ax),
+        "map": lambda ax=None: FieldDisplay.from_estimator(plane, grid_resolution=9, ax=ax),
+        "calibration": lambda ax=None: CalibrationDisplay.from_model(plane, ax=ax),
+        "bandwidth": lambda ax=None: BandwidthDisplay.from_estimator(line, ax=ax),
+        "strips": lambda ax=None: WindowDisplay.from_estimator(line, [4.0], ax=ax),
+        "outlines": lambda ax=None: WindowDisplay.from_estimator(plane, [4.0, 5.0], ax=ax),
+    }
+
+
+NAMES = ["curve", "map", "calibration", "bandwidth", "strips", "outlines"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axes_given_are_drawn_on_and_no_figure_is_made(name, line, plane):
+    make = displays(line, plane)[name]
+    figure, (first, second, third) = plt.subplots(1, 3)
+    display = make(first)
+    assert display.ax_ is first
+    assert display.figure_ is figure
+    if name != "curve":
+        display = make([second, third])
+        assert list(display.ax_) == [second, third]
+        assert second.has_data()
+        assert third.has_data()
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_display_can_be_drawn_again(name, line, plane):
+    display = displays(line, plane)[name]()
+    before, old = np.ravel(display.ax_), display.figure_
+    assert display.plot() is display
+    after = np.ravel(display.ax_)
+    assert display.figure_ is not old
+    for a, b in zip(before, after, strict=True):
+        assert a is not b
+        for one, other in zip(a.lines, b.lines, strict=True):
+            np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+        assert a.get_xlabel() == b.get_xlabel()
+        assert a.get_xlim() == b.get_xlim()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_written_overlaps(name, line, plane):
+    display = displays(line, plane)[name]()
+    display.figure_.canvas.draw()
+    for ax in np.ravel(display.ax_):
+        texts = [ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
+        if ax.get_legend() is not None:
+            texts += ax.get_legend().get_texts()
+        boxes = [t.get_window_extent() for t in texts if t.get_text() and t.get_visible()]
+        boxes = [box for box in boxes if box.width > 0]
+        for a, b in combinations(boxes, 2):
+            assert not a.shrunk(0.9, 0.9).overlaps(b.shrunk(0.9, 0.9))
+        if ax.get_legend() is not None:  # above the data, and within the figure
+            legend = ax.get_legend().get_window_extent()
+            assert legend.y0 >= ax.get_window_extent().y1 - 1
+            assert legend.x1 <= display.figure_.bbox.x1 + 1
+            assert legend.y1 <= display.figure_.bbox.y1 + 1
+
+
+@pytest.mark.parametrize(
+    ("ax", "found"), [("left", "str"), ([], "0 of them"), ([1, 2, 3], "3 of them")]
+)
+def test_what_is_no_axes_is_refused(ax, found, line):
+    with pytest.raises(ValueError, match=f"ax: found {found}; one Axes is needed"):
+        FieldDisplay.from_estimator(line, ax=ax)
+    with pytest.raises(ValueError, match=f"ax: found {found}; one Axes or 2 are needed"):
+        BandwidthDisplay.from_estimator(line, ax=ax)
+
+
+# Names -------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=60))
+def test_no_name_is_taken_for_a_formula(name):
+    text = style.shown(name)
+    assert not is_math_text(text)
+    plain = " ".join(name.split())
+    assert text.replace(r"\$", "$") == (plain if len(plain) <= 40 else plain[:39] + "…")
+
+
+@pytest.mark.parametrize(
+    "name", ["$x_1$_", "$\\frac{$", "\\$ _ ^", "_hidden", "%d {x} \\n", "$" * 99]
+)
+def test_names_are_shown_as_they_are(name):
+    rows = pd.DataFrame({name: [0.0, 1.0, 2.0], "b": [0.0, 1.0, 0.0]})
+    model = SmoothBetaClassifier(1.0).fit(rows, [f"{name}!", "z", f"{name}!"])
+    figure, axes = plt.subplots(2, 2, figsize=(4, 4))
+    FieldDisplay.from_estimator(model, ax=axes[0], grid_resolution=3, class_=f"{name}!")
+    FieldDisplay.from_estimator(model, features="b", at={name: 1.0}, ax=axes[1, 0])
+    WindowDisplay.from_estimator(model, [0.0, 1.0], ax=axes[1, 1])
+    figure.canvas.draw()
+    labels = axes[0, 0].get_xlabel(), axes[1, 0].get_xlabel(), axes[0, 0].get_title(loc="left")
+    assert not any(is_math_text(text) for text in labels)
+    shown = [text.replace(r"\$", "$") for text in labels]
+    cut, cut_class = (each if len(each) <= 40 else each[:39] + "…" for each in (name, f"{name}!"))
+    assert shown == [cut, f"b\nat {cut} = 1", f"P({cut_class})"]
+
+
+def test_without_names_features_are_numbered():
+    X, y = table(d=2)
+    model = SmoothBetaClassifier(0.3).fit(X.to_numpy(), y == "dead")
+    display = FieldDisplay.from_estimator(model, grid_resolution=3)
+    assert display.ax_[0].get_xlabel() == "x0"
+    assert display.ax_[0].get_title(loc="left") == "P(success)"
+
+
+# Colours -----------------------------------------------------------------------------------
+
+# Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
+SIGHT = {
+    "all colours": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+}
+
+
+MAPS = [style.MEAN_MAP, style.UNCERTAINTY_MAP]
+
+
+def lab(rgb, sight):
+    """Return CIELAB (D65) of sRGB colours, as seen with this sight."""
+    rgb = np.asarray(rgb)
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear @ SIGHT[sight].T, 0, 1)
+    to_xyz = [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+    xyz = linear @ np.transpose(to_xyz) / [0.95047, 1.0, 1.08883]
+    f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.stack(
+        [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1
+    )
+
+
+def test_the_conversion_to_lab_is_the_standard_one():
+    found = lab([[1, 1, 1], [1, 0, 0], [0, 0, 1]], "all colours")
+    expected = [[100, 0, 0], [53.24, 80.09, 67.20], [32.30, 79.19, -107.86]]
+    np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_lines_can_be_told_apart(sight):
+    colours = lab([to_rgb(each) for each in style.LINES], sight)
+    apart = [np.linalg.norm(a - b) for a, b in combinations(colours, 2)]
+    assert min(apart) > 20  # a difference of 2.3 can just be seen
+    white = lab([[1, 1, 1]], sight)
+    assert (np.linalg.norm(colours - white, axis=1) > 30).all()
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_grow_steadily_lighter_or_darker(name, sight):
+    lightness = lab(mpl.colormaps[name](np.linspace(0, 1, 64))[:, :3], sight)[:, 0]
+    steps = np.diff(lightness)
+    assert (steps > 0).all() or (steps < 0).all()
+    assert np.ptp(lightness) > 60
+
+
+def test_only_one_of_the_maps_grows_lighter():
+    ends = [lab(mpl.colormaps[name]([0.0, 1.0])[:, :3], "all colours")[:, 0] for name in MAPS]
+    assert (np.diff(ends[0]) > 0) != (np.diff(ends[1]) > 0)
+
+
+# Without matplotlib ------------------------------------------------------------------------
+
+
+def test_matplotlib_is_needed_only_to_draw():
+    code = """
+import sys
+from betafield import SmoothBetaClassifier
+from betafield.plots import FieldDisplay
+print("matplotlib" in sys.modules)
+sys.modules["matplotlib"] = None
+model = SmoothBetaClassifier(1.0).fit([[0.0], [1.0]], [0, 1])
+try:
+    FieldDisplay.from_estimator(model)
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported, error = done.stdout.splitlines()
+    assert imported == "False"
+    assert error == "matplotlib is needed here: pip install 'betafield[plot]'"
+
+
+# Bad input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": "weight"}, "feature: found 'weight'; the features are dose, age"),
+        ({"features": ["dose", "dose"]}, r"features: found \['dose', 'dose'\]"),
+        ({"features": []}, r"features: found \[\]"),
+        ({"features": 2}, "feature: found 2; a name or a number from 0 to 1"),
+        ({"features": "dose", "at": {"dose": 1.0}}, "at: found 'dose', which is along an axis"),
+        ({"features": "dose", "at": {"age": "old"}}, "at: found 'old' of 'age'"),
+        ({"features": "dose", "at": {"age": np.nan}}, "at: found nan of 'age'"),
+        ({"level": 1.0}, "level is 1"),
+        ({"lipschitz": -1.0}, "lipschitz: found -1.0; a positive number"),
+        ({"grid_resolution": 1}, "grid_resolution: found 1; a whole number from 2 on"),
+        ({"class_": "ill"}, "class_: found 'ill'; the classes are"),
+        ({"y": ["dead"]}, "X: found None where y was given"),
+        ({"under": [[0.0, 1.0]] * 2}, r"under: found shape \(2, 2\)"),
+        (
+            {"under": [0.0, 1.0, 0.0], "lipschitz": 1.0, "grid_resolution": 3},
+            "under: found .* neither rises nor falls",
+        ),
+    ],
+    ids=str,
+)
+def test_fields_say_what_is_wrong(arguments, message, plane):
+    with pytest.raises(ValueError, match=message):
+        FieldDisplay.from_estimator(plane, **arguments)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": "best"}, "strategy: found 'best'"),
+        ({"n_bins": 0}, "n_bins: found 0"),
+        ({"level": 2.0}, "level: found 2.0"),
+        ({"y_prob": [0.5, 1.5]}, "y_prob row 1: found 1.5"),
+        ({"y_prob": [0.5, np.nan]}, "y_prob row 1: found nan"),
+        ({"y_prob": []}, r"y_prob: found shape \(0,\)"),
+        ({"successes": [1]}, r"successes: found shape \(1,\)"),
+        ({"successes": [1, 2]}, "successes row 1: found 2.0 of 1.0 trials"),
+        ({"weight": [1, 0]}, "successes row 1: found 1.0 of 0.0 trials"),
+    ],
+    ids=str,
+)
+def test_calibration_says_what_is_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationDisplay.from_predictions(
+            **{"successes": [0, 1], "y_prob": [0.2, 0.7], **arguments}
+        )
+    assert not plt.get_fignums()
+
+
+def test_other_estimators_are_refused(line):
+    X, y = table()
+    other = LogisticRegression().fit(X, y)
+    for make in (
+        FieldDisplay.from_estimator,
+        BandwidthDisplay.from_estimator,
+        CalibrationDisplay.from_model,
+    ):
+        with pytest.raises(TypeError, match="found LogisticRegression; a SmoothBetaClassifier"):
+            make(other)
+    with pytest.raises(TypeError, match="found LogisticRegression"):
+        WindowDisplay.from_estimator(other, [1.0])
+    with pytest.raises(ValueError, match="not fitted"):
+        FieldDisplay.from_estimator(SmoothBetaClassifier())
+    with pytest.raises(ValueError, match="y row 0: found 'unknown'"):
+        CalibrationDisplay.from_estimator(line, X, np.full(len(X), "unknown"))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([1.0, 2.0], r"x: found \[1.0, 2.0\]; one finite number a feature is needed, 1 in all"),
+        ([np.inf], r"x: found \[inf\]"),
+        (pd.DataFrame({"dose": [1.0, 2.0]}), "x: found 2 points; one is needed"),
+    ],
+    ids=["two numbers", "infinite", "two rows"],
+)
+def test_windows_say_what_is_wrong(x, message, line):
+    with pytest.raises(ValueError, match=message):
+        WindowDisplay.from_estimator(line, x)
