@@ -1,0 +1,156 @@
+"""One self-contained HTML page of what a model has learned.
+
+    summary      the numbers that come first
+    learned      a curve, a map, or slices
+    sureness     how wide the intervals are
+    calibration  whether what was predicted happened
+    bandwidth    the windows in use
+    quality      what the trials are like
+    advice       where the next trials would help most
+    recipe       how to make the page again
+
+`field` asks the model, `figures` and `words` write what it says, `blocks` are what a page has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from betafield import persistence
+from betafield.bandwidth import is_positive
+from betafield.observed import require_model
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+
+__all__ = ["html", "write"]
+
+
+def write(
+    model: SmoothBetaClassifier,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    level: float = 0.95,
+    lipschitz: float | None = None,
+    command: str | None = None,
+    source: Any = None,
+) -> None:
+    """Write a page about a fitted model that opens from disk, without any network.
+
+    The model alone is enough: it holds all trials. The same model gives the same page. A file that
+    was there is replaced when all went well, and stays as it was when not. To check calibration,
+    five models are fitted: that is most of the time it takes.
+
+    Parameters
+    ----------
+    model : SmoothBetaClassifier
+        Fitted.
+    path : str or path
+        The file, in a folder that is there.
+    title : str, default=None
+        The page's heading; None: made of the names of outcome and features.
+    level : float, default=0.95
+        Of all intervals.
+    lipschitz : float, default=None
+        L, how fast the probability may change, in scaled units: guaranteed intervals are then shown
+        too, see `model.band`.
+    command : str, default=None
+        The command that made the model, for the section on how to reproduce it.
+    source : str, path or list of them, default=None
+        Where the trials came from.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(bandwidth=0.5).fit([[0], [1], [2]], [0, 1, 1])
+    >>> with TemporaryDirectory() as folder:
+    ...     write(model, Path(folder, "report.html"), title="Three trials")
+    ...     page = Path(folder, "report.html").read_text(encoding="utf-8")
+    >>> "Three trials</h1>" in page
+    True
+    """
+    target = _checked_path(path)
+    page = html(
+        model, title=title, level=level, lipschitz=lipschitz, command=command, source=source
+    )
+    _replace(target, page.encode("utf-8"))
+
+
+def html(
+    model: SmoothBetaClassifier,
+    *,
+    title: str | None = None,
+    level: float = 0.95,
+    lipschitz: float | None = None,
+    command: str | None = None,
+    source: Any = None,
+) -> str:
+    """Return the page that `write` writes."""
+    require_model(model)
+    if not (is_positive(level) and level < 1.0):
+        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
+    if not (lipschitz is None or is_positive(lipschitz)):
+        raise ValueError(f"lipschitz: found {lipschitz!r}; a positive number or None is needed")
+    _require_text("title", title)
+    _require_text("command", command)
+    named = _sources(source)
+    _require_packages()
+    from betafield.report import page
+    from betafield.report.recipe import Asked
+
+    options = Asked(
+        title, float(level), None if lipschitz is None else float(lipschitz), command, named
+    )
+    return page.rendered(model, options)
+
+
+# What is asked for -------------------------------------------------------------------------
+
+
+def _require_packages() -> None:
+    try:
+        import jinja2  # noqa: F401
+        import plotly  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "jinja2 and plotly are needed here: pip install 'betafield[report]'"
+        ) from error
+
+
+def _require_text(name: str, value: Any) -> None:
+    if not (value is None or isinstance(value, str)):
+        raise TypeError(f"{name}: found {type(value).__name__}; a text or None is needed")
+
+
+def _sources(source: Any) -> str | None:
+    """Return where the trials came from as one text."""
+    if source is None:
+        return None
+    alone = isinstance(source, (str, os.PathLike))
+    parts = [source] if alone else source if isinstance(source, Iterable) else [None]
+    texts = [os.fspath(part) if isinstance(part, (str, os.PathLike)) else None for part in parts]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"source: found {source!r}; a text, a path or a list of them is needed")
+    return ", ".join(map(str, texts))
+
+
+def _checked_path(path: Any) -> str:
+    """Return the file's name, where there can be a file: told before a page is made."""
+    name = persistence._named(path)
+    folder = os.path.dirname(os.path.realpath(name))
+    if os.path.isdir(name):
+        raise IsADirectoryError(f"path: found {name!r}, a folder; a file's name is needed")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"path: found {name!r}; there is no folder {folder!r}")
+    return name
+
+
+def _replace(name: str, content: bytes) -> None:
+    """Write a file beside, then rename it: what was there stays until all is written."""
+    with persistence.replacing(name) as file:
+        file.write(content)

@@ -1,0 +1,147 @@
+"""Where the next trials would help most."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+from scipy import stats
+
+from betafield.report import words
+from betafield.report.blocks import Section, Table, Text, name, say
+from betafield.report.field import Belief, Field, Floats
+from betafield.report.summary import place
+
+# Points that are named, trials that each would get, and how far apart they are at least and at
+# most, as a share of the domain's sides.
+POINTS, MORE, APART, FAR = 5, 100, 0.1, 0.25
+# The width of guaranteed intervals for which missing trials are told.
+WIDTH = 0.1
+
+
+class Advice(NamedTuple):
+    """Rows of the domain, the best first, and of which column each is told."""
+
+    rows: npt.NDArray[np.intp]
+    columns: npt.NDArray[np.intp]
+
+
+def section(field: Field) -> Section:
+    """Return some well separated points, and what trials there would bring."""
+    chosen = best(field)
+    told = say(
+        "Ranked by how much {} more trials at a point are expected to take off the variance v of "
+        "the posterior there: v · {}/(s + {}), where s = m(1 − m)/v − 1 is what is known now, "
+        "counted in trials, and m the mean. The points are at least {} of the domain apart, along "
+        "features that matter.",
+        MORE,
+        MORE,
+        MORE,
+        words.percent(_apart(field)),
+    )
+    if field.distorted:
+        told += Markup(" More trials means undistorted ones.")
+    after = Markup(
+        "The range expected is that of a Beta with the same mean that knows so much more: trials "
+        "end as is believed now. What a trial costs is not known here."
+    )
+    return Section(
+        "next", "Where the next trials help most", [Text(told), _table(field, chosen), Text(after)]
+    )
+
+
+def best(field: Field) -> Advice:
+    """Return points of large expected gain, each far enough from all before it."""
+    gain = gains(field.of_domain)
+    total, scaled = gain.sum(axis=1), _sides(field)
+    distance = np.full(len(total), np.inf)
+    rows: list[int] = []
+    while len(rows) < POINTS:
+        open_ = np.where(distance >= _apart(field), total, -np.inf)
+        row = int(open_.argmax())
+        if not np.isfinite(open_[row]):
+            break
+        rows.append(row)
+        distance = np.minimum(distance, np.abs(scaled - scaled[row]).max(axis=1))
+    chosen = np.array(rows, dtype=np.intp)
+    return Advice(chosen, gain[chosen].argmax(axis=1))
+
+
+def gains(belief: Belief, more: int = MORE) -> Floats:
+    """Return by how much the variance is expected to fall with so many trials more.
+
+    A Beta of size s = α + β and variance v is expected to have v · s/(s + N) after N trials.
+
+    Examples
+    --------
+    >>> flat = Belief(*np.array([[[0.5]], [[0.0]], [[1.0]], [[1 / 12]]]))
+    >>> gains(flat, more=2).round(4).tolist()
+    [[0.0417]]
+    """
+    return np.asarray(belief.var * more / (_size(belief) + more))
+
+
+def _size(belief: Belief) -> Floats:
+    """Return α + β of Betas with these means and variances."""
+    tiny = np.finfo(np.float64).tiny
+    spread = belief.mean * (1.0 - belief.mean)
+    return np.asarray(np.maximum(spread / np.maximum(belief.var, tiny) - 1.0, 0.0))
+
+
+def _sides(field: Field) -> Floats:
+    """Return the domain's points in shares of its sides, times relevance."""
+    if not field.varying:
+        return np.zeros((len(field.domain), 1))
+    low, high = field.bounds[field.varying].T
+    relevance = field.model.relevance_[field.varying]
+    return np.asarray((field.domain[:, field.varying] - low) / (high - low) * relevance)
+
+
+def _apart(field: Field) -> float:
+    """Return how far apart points are: a window's width, within reason."""
+    if not field.varying:
+        return APART
+    model = field.model
+    reach = model.bandwidth_ * model.scale_
+    shares = reach[field.varying] / field.extents[field.varying]
+    return float(np.clip(shares.min(), APART, FAR))
+
+
+def _table(field: Field, chosen: Advice) -> Table:
+    """Return what is known at each point now, and then."""
+    points, now = field.domain[chosen.rows], field.of_domain.taken(chosen.rows)
+    then, held = expected(now, field.level), field.held(points)
+    head = ["where", "mean", "interval now", f"with {MORE} more", "trials near"]
+    rows: list[list[Any]] = []
+    for i, c in enumerate(chosen.columns):
+        ends = [words.span(low[i, c], high[i, c]) for low, high in ((now.low, now.high), then)]
+        where, mean = place(field, points[i]), words.percent(now.mean[i, c])
+        rows.append([where, mean, *ends, words.count(held[i])])
+    if len(field.outcomes) > 1:
+        head.insert(1, "class")
+        for row, c in zip(rows, chosen.columns, strict=True):
+            row.insert(1, name(field.outcome_name(field.outcomes[c])))
+    if field.lipschitz is not None:
+        _add_guarantees(field, field.lipschitz, points, head, rows)
+    return Table(Markup("The next trials, the most helpful first"), head, rows)
+
+
+def expected(now: Belief, level: float) -> tuple[Floats, Floats]:
+    """Return the intervals that are expected after so many trials more."""
+    size = _size(now) + MORE
+    known = stats.beta(np.maximum(now.mean, 1e-12) * size, np.maximum(1.0 - now.mean, 1e-12) * size)
+    return known.ppf(0.5 * (1.0 - level)), known.ppf(0.5 * (1.0 + level))
+
+
+def _add_guarantees(
+    field: Field, lipschitz: float, points: Floats, head: list[str], rows: list[list[Any]]
+) -> None:
+    """Add what is guaranteed now, and how many trials a narrow guarantee would take."""
+    band = field.model._band_at(points, lipschitz, field.level, False)
+    missing = field.model._more_trials_at(points, WIDTH, lipschitz, field.level, False)
+    head += ["guaranteed now", f"trials to guarantee ±{50 * WIDTH:.0f} points"]
+    for row, low, high, more in zip(rows, *band, missing, strict=True):
+        row.append(words.span(low, high))
+        row.append(words.count(np.ceil(more)) if np.isfinite(more) else "more than can be")

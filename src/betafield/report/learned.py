@@ -1,0 +1,335 @@
+"""What was learned: a curve, a map, or slices through more dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from betafield.observed import binned
+from betafield.report import figures, words
+from betafield.report.blocks import Block, Figure, Row, Section, Table, Text, Trace, View, row, say
+from betafield.report.blocks import name as named
+from betafield.report.field import Belief, Field, Floats
+from betafield.report.summary import place
+
+# Features with a curve of their own, bins of raw data, rows of a table beside a curve, cells of one
+# beside a map, and places up to which a map shows each.
+MOST_CURVES, BINS, ROWS, SIDE, DOTS = 12, 20, 11, 5, 400
+
+
+def section(field: Field) -> Section:
+    """Return the figures of the field itself."""
+    d = len(field.varying)
+    if d == 0:
+        text = "All trials were made at one place, so there is nothing to draw: see the summary."
+        return Section("learned", "What was learned", [Text(Markup(text))])
+    blocks = (_line, _plane)[d - 1](field) if d <= 2 else _slices(field)
+    return Section("learned", "What was learned", blocks)
+
+
+def _line(field: Field) -> list[Block]:
+    k = field.varying[0]
+    return [Text(_raw(field)), row([_curve(field, k, "curve", 420)]), _curve_table(field, k)]
+
+
+def _plane(field: Field) -> list[Block]:
+    i, j = sorted(field.varying)
+    return [_maps(field, i, j), _map_table(field, i, j)]
+
+
+def _slices(field: Field) -> list[Block]:
+    shown = field.varying[:MOST_CURVES]
+    i, j = field.varying[:2]
+    told = say(
+        "With more than two features these are slices: one or two features change, and all others "
+        "stay at their median over the trials ({}).",
+        place(field, field.median),
+    )
+    if len(shown) < len(field.varying):
+        told += say(" The {} most relevant features have a curve.", len(shown))
+    pictures = [_curve(field, k, f"slice-{k}", 300) for k in shown]
+    return [
+        Text(told),
+        row(pictures, "slices"),
+        Text(say("The two most relevant features are {} and {}:", *_both(field, i, j))),
+        _maps(field, i, j),
+        _map_table(field, i, j),
+    ]
+
+
+def _both(field: Field, i: int, j: int) -> tuple[Markup, Markup]:
+    return named(field.names[i]), named(field.names[j])
+
+
+def _raw(field: Field) -> Markup:
+    """Return what is said of raw data beside a curve."""
+    if _shows_raw(field):
+        return say(
+            "Marks are shares of the trials themselves, in up to {} bins, with {} Clopper-Pearson "
+            "intervals.",
+            BINS,
+            words.level_name(field.level),
+        )
+    return Markup(
+        "Shares of the trials themselves are not drawn: these were distorted, and the curve is of "
+        "the probability without distortion."
+    )
+
+
+def _shows_raw(field: Field) -> bool:
+    return len(field.varying) == 1 and not field.distorted and field.seen.counts is not None
+
+
+# Curves ------------------------------------------------------------------------------------
+
+
+def _curve(field: Field, k: int, name: str, height: int) -> Figure:
+    """Return the probability along one feature."""
+    points = field.along(k)
+    belief, held = field.believe(points), field.held(points)
+    x = words.coordinates(points[:, k], field.extents[k])
+    views = [
+        View(field.outcome_name(c), _traces(field, k, x, belief, held, column))
+        for column, c in enumerate(field.outcomes)
+    ]
+    if len(views) > 1:
+        views.insert(0, View("all", _all_classes(field, k, x, belief, held)))
+    legend = figures.LEGEND if len(field.varying) == 1 else {}
+    axis = words.drawn(field.names[k])
+    title = "probability" if len(views) > 1 else f"P({words.drawn(views[0].label, 20)})"
+    drawn = figures.layout(
+        axis, title, height, xaxis=_digits(field, k), yaxis=_range(field, belief), **legend
+    )
+    drawn["shapes"] = figures.shades(x, held == 0)
+    if len(views) == 1:
+        drawn["hovermode"] = "x"  # a curve answers wherever above or below it is pointed at
+    alt = f"Probability along {words.short(field.names[k])}, with intervals"
+    return Figure(name, alt, _told_curve(field, k, points, belief, held), views, drawn)
+
+
+def _digits(field: Field, k: int) -> dict[str, object]:
+    """Return how exactly coordinates of a feature are told."""
+    decimals = words.places_after_point(float(field.extents[k]))
+    return {"hoverformat": f",.{max(decimals, 0)}~f"} if -9 <= decimals <= 9 else {}
+
+
+def _range(field: Field, belief: Belief) -> dict[str, object]:
+    low_lying = not _shows_raw(field) and field.lipschitz is None and len(field.varying) == 1
+    return figures.probabilities(float(belief.high.max()) if low_lying else 1.0)
+
+
+def _traces(
+    field: Field, k: int, x: list[float], belief: Belief, held: Floats, column: int
+) -> list[Trace]:
+    """Return interval, mean, guaranteed interval and raw shares of one outcome."""
+    label, level = field.outcome_name(field.outcomes[column]), words.level_name(field.level)
+    low, high = belief.low[:, column], belief.high[:, column]
+    traces = figures.credible(x, low, high, figures.BLUE, f"{level} interval")
+    told, hover = figures.told_columns(belief, column, held), _hover(field, k, label)
+    band = field.guaranteed(field.along(k))
+    if band is not None:
+        traces += figures.guaranteed(x, *band, f"{level} guaranteed")
+        told, hover = [*told, *band], hover + _span_hover("guaranteed", 3)
+    traces.append(figures.curve(x, belief.mean[:, column], told, figures.BLUE, "mean", hover))
+    if _shows_raw(field):
+        traces.append(_shares(field, k, field.outcomes[column]))
+    return traces
+
+
+def _all_classes(field: Field, k: int, x: list[float], belief: Belief, held: Floats) -> list[Trace]:
+    traces = []
+    for column, c in enumerate(field.outcomes):
+        label, told = field.outcome_name(c), figures.told_columns(belief, column, held)
+        colour, hover = figures.COLOURS[column], _hover(field, k, label)
+        mean = belief.mean[:, column]
+        traces.append(figures.curve(x, mean, told, colour, words.drawn(label, 20), hover))
+    return traces
+
+
+def _shares(field: Field, k: int, outcome: int) -> Trace:
+    bins = binned(field.seen, k, BINS, level=field.level, class_index=outcome)
+    level = words.drawn(words.level_name(field.level))
+    hover = (
+        f"{words.drawn(field.names[k])} about %{{x}}<br>share of trials %{{y:.1%}}"
+        f"{_span_hover(f'{level} interval', 0)}"
+        f"<br>trials %{{customdata[2]:{_whole(field)}}}"
+    )
+    return figures.shares(bins, float(field.extents[k]), "share of trials", hover)
+
+
+def _hover(field: Field, k: int, label: str) -> str:
+    """Return what is shown where a curve is pointed at."""
+    return (
+        f"{words.drawn(field.names[k])} %{{x}}<br>"
+        f"<b>P({words.drawn(label, 20)}) %{{y:.1%}}</b>{credible_hover(field)}"
+    )
+
+
+def credible_hover(field: Field) -> str:
+    """Return the lines of interval and trials near, from columns 0 to 2."""
+    level = words.drawn(words.level_name(field.level))
+    near = f"<br>trials near %{{customdata[2]:{_whole(field)}}}"
+    return _span_hover(f"{level} interval", 0) + near
+
+
+def _span_hover(label: str, first: int) -> str:
+    return f"<br>{label} %{{customdata[{first}]:.1%}} to %{{customdata[{first + 1}]:.1%}}"
+
+
+def _whole(field: Field) -> str:
+    """Return how plotly writes numbers of trials."""
+    return ",.0f" if float(field.model.n_trials_).is_integer() else ",.1f"
+
+
+def _told_curve(field: Field, k: int, points: Floats, belief: Belief, held: Floats) -> Markup:
+    """Return in words how each outcome goes along a feature."""
+    parts = []
+    for column, c in enumerate(field.outcomes):
+        mean, at = belief.mean[:, column], points[:, k]
+        parts.append(
+            say(
+                "{}: {} at {}, {} at {}; highest {} at {}, lowest {} at {}.",
+                named(field.outcome_name(c)),
+                *(
+                    text
+                    for i in (0, -1, int(mean.argmax()), int(mean.argmin()))
+                    for text in (words.percent(mean[i]), field.coordinate(k, at[i]))
+                ),
+            )
+        )
+    head = say("Probability along {}. ", named(field.names[k]))
+    if (held == 0).any():
+        parts.append(Markup("Grey: no trial is near, so the prior remains."))
+    return head + Markup(" ").join(parts)
+
+
+def _curve_table(field: Field, k: int) -> Table:
+    points = field.along(k, ROWS)
+    belief, held = field.believe(points), field.held(points)
+    head = [words.short(field.names[k])]
+    for c in field.outcomes:
+        head += [words.short(field.outcome_name(c)), "interval"]
+    rows = []
+    for i, point in enumerate(points):
+        told = [field.coordinate(k, point[k])]
+        for column in range(len(field.outcomes)):
+            told += _cell(belief, i, column)
+        rows.append([*told, words.count(held[i])])
+    return Table(Markup("Values as a table"), [*head, "trials near"], rows, folded=True, numeric=0)
+
+
+def _cell(belief: Belief, i: int, column: int) -> list[str]:
+    ends = words.span(belief.low[i, column], belief.high[i, column])
+    return [words.percent(belief.mean[i, column]), ends]
+
+
+# Maps --------------------------------------------------------------------------------------
+
+
+def _maps(field: Field, i: int, j: int) -> Row:
+    """Return the map of the mean beside that of the uncertainty."""
+    n = field.cells
+    points = field.across(i, j, n)
+    belief, held = field.believe(points), field.held(points)
+    axes = words.drawn(field.names[i]), words.drawn(field.names[j])
+    means, widths = [], []
+    for column, c in enumerate(field.outcomes):
+        label = field.outcome_name(c)
+        mean, width = _map_traces(field, (i, j), belief, held, column)
+        means.append(View(label, mean))
+        widths.append(View(label, width))
+    # With heatmaps plotly puts short titles between the labels of ticks, unless told to stay off.
+    below = {"title": {"text": axes[0], "standoff": 38}, **_digits(field, i)}
+    drawn = figures.layout(*axes, 460, margin={"t": 72}, xaxis=below, yaxis=_digits(field, j))
+    level = words.level_name(field.level)
+    left = Figure("map", "Map of the probability", _told_map(field, points, belief), means, drawn)
+    told = say("How wide the {} intervals are: yellow is sure, dark is not.", level)
+    if (held == 0).any():
+        told += say(" Grey: no trial is near.")
+    right = Figure("unsure", f"Map of the width of {level} intervals", told, widths, drawn)
+    return row([left, right], "maps")
+
+
+def _map_traces(
+    field: Field, axes: tuple[int, int], belief: Belief, held: Floats, column: int
+) -> tuple[list[Trace], list[Trace]]:
+    """Return the traces of the mean and those of the uncertainty."""
+    (i, j), n = axes, field.cells
+    x, y = (words.coordinates(field.axis(k, n, ends=False), field.extents[k]) for k in axes)
+    told = [each.reshape(n, n) for each in figures.told_columns(belief, column, held)]
+    mean, width = (each[:, column].reshape(n, n) for each in (belief.mean, belief.width))
+    label = field.outcome_name(field.outcomes[column])
+    hover = _map_hover(field, i, j, label)
+    empty = (held == 0).reshape(n, n)
+    over = [figures.veil(x, y, empty)] if empty.any() else []
+    if len(field.varying) == 2 and len(field.seen.points) <= DOTS:
+        at = (words.coordinates(field.seen.points[:, k], field.extents[k]) for k in axes)
+        over.append(figures.dots(*at))
+    left = figures.heatmap(
+        x,
+        y,
+        mean,
+        [*told, mean],
+        title=f"P({words.drawn(label, 20)})",
+        scale="Viridis",
+        hover=hover,
+        limits=_limits(belief.mean),
+    )
+    right = figures.heatmap(
+        x,
+        y,
+        width,
+        [*told, mean],
+        title=f"width of the {words.drawn(words.level_name(field.level))} interval",
+        scale="Cividis",
+        hover=hover,
+        limits=(0.0, _limits(belief.width)[1]),
+        reverse=True,
+    )
+    return [left, *over], [right, *over]
+
+
+def _limits(values: Floats) -> tuple[float, float]:
+    """Return the ends of a colour scale: full twentieths around all values."""
+    low, high = np.floor(values.min() * 20) / 20, np.ceil(values.max() * 20) / 20
+    return float(low), float(max(high, low + 0.05))
+
+
+def _map_hover(field: Field, i: int, j: int, label: str) -> str:
+    return (
+        f"{words.drawn(field.names[i])} %{{x}}<br>{words.drawn(field.names[j])} %{{y}}<br>"
+        f"<b>P({words.drawn(label, 20)}) %{{customdata[3]:.1%}}</b>{credible_hover(field)}"
+    )
+
+
+def _told_map(field: Field, points: Floats, belief: Belief) -> Markup:
+    parts = [say("Probability at each point.")]
+    for column, c in enumerate(field.outcomes):
+        mean = belief.mean[:, column]
+        top, bottom = int(mean.argmax()), int(mean.argmin())
+        parts.append(
+            say(
+                "{}: from {} at {} to {} at {}.",
+                named(field.outcome_name(c)),
+                words.percent(mean[bottom]),
+                place(field, points[bottom]),
+                words.percent(mean[top]),
+                place(field, points[top]),
+            )
+        )
+    return Markup(" ").join(parts)
+
+
+def _map_table(field: Field, i: int, j: int) -> Table:
+    """Return a coarse map in numbers, of the first outcome shown."""
+    points = field.across(i, j, SIDE)
+    belief = field.believe(points)
+    texts = [say("{}<br><small>{}</small>", *_cell(belief, r, 0)) for r in range(len(points))]
+    columns = [field.coordinate(i, v) for v in field.axis(i, SIDE, ends=False)]
+    rows = []
+    for r in reversed(range(SIDE)):
+        at = field.coordinate(j, points[r * SIDE, j])
+        rows.append([at, *texts[r * SIDE : (r + 1) * SIDE]])
+    caption = say("Values of {} as a table", named(field.outcome_name(field.outcomes[0])))
+    corner = f"{words.short(field.names[j])} \\ {words.short(field.names[i])}"
+    return Table(caption, [corner, *columns], rows, folded=True, numeric=0)

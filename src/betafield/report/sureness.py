@@ -1,0 +1,75 @@
+"""How sure: how wide the intervals are, over the domain and where trials were made."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from betafield.report import figures, words
+from betafield.report.blocks import Figure, Row, Section, Table, Text, View, row, say
+from betafield.report.field import Field, Floats
+
+# Half widths of intervals that people ask for, and bars of the figure.
+HALVES, BARS = (0.01, 0.02, 0.05, 0.1, 0.2), 25
+
+
+def section(field: Field) -> Section:
+    """Return how much of the domain is known how well."""
+    domain, places = (b.width.max(axis=1) for b in (field.of_domain, field.of_places))
+    return Section(
+        "sure",
+        "How sure",
+        [Text(_told(field, domain)), _shares(domain, places), _bars(field, domain)],
+    )
+
+
+def _told(field: Field, widths: Floats) -> Markup:
+    told = say(
+        "Half of the domain has {} intervals narrower than {} percentage points; {} of it is known "
+        "within ±5, and {} within ±10.",
+        words.level_name(field.level),
+        f"{100 * np.median(widths):.1f}",
+        words.percent(_within(widths, 0.05)),
+        words.percent(_within(widths, 0.1)),
+    )
+    if len(field.outcomes) > 1:
+        told += Markup(" Of several classes, the one least known counts.")
+    return told
+
+
+def _within(widths: Floats, half: float) -> float:
+    """Return the share of intervals that reach no further than so much to either side."""
+    return float(np.mean(widths <= 2.0 * half))
+
+
+def _shares(domain: Floats, places: Floats) -> Table:
+    rows = [
+        [f"±{100 * half:.0f} points", *(words.percent(_within(w, half)) for w in (domain, places))]
+        for half in HALVES
+    ]
+    caption = Markup("How much is known within so many percentage points")
+    return Table(caption, ["known within", "of the domain", "where trials were made"], rows)
+
+
+def _bars(field: Field, widths: Floats) -> Row:
+    """Return how interval widths are spread over the domain."""
+    top = max(float(np.ceil(widths.max() * 20) / 20), 0.05)
+    held, edges = np.histogram(widths, bins=BARS, range=(0.0, top))
+    middles = 0.5 * (edges[1:] + edges[:-1])
+    step = top / BARS
+    hover = "intervals about %{x:.1%} wide<br>in %{y:.1%} of the domain"
+    trace = figures.bars(
+        words.coordinates(middles, top), held / len(widths), 0.92 * step, figures.BLUE, hover
+    )
+    level = words.level_name(field.level)
+    drawn = figures.layout(
+        f"width of the {words.drawn(level)} interval",
+        "share of the domain",
+        260,
+        xaxis={"tickformat": ".0%", "range": [0.0, top]},
+        yaxis={"tickformat": ".0%", "rangemode": "tozero"},
+    )
+    caption = say("How wide the intervals are over the domain: the further left, the surer.")
+    return row(
+        [Figure("widths", "Distribution of interval widths", caption, [View("", [trace])], drawn)]
+    )
