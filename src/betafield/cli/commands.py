@@ -1,0 +1,428 @@
+"""The commands: arguments in, library calls out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betafield.cli import NAME, UsageError, options, terminal
+from betafield.cli.layout import GENERAL, Command, Group
+
+if TYPE_CHECKING:
+    from betafield.cli.distortions import Distortion
+    from betafield.estimators import SmoothBetaClassifier
+
+app = typer.Typer(
+    cls=Group,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from betafield import __version__
+
+        terminal.say(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_show_version,
+            is_eager=True,
+            rich_help_panel=GENERAL,
+        ),
+    ] = False,
+) -> None:
+    """Learn a smooth probability from yes/no trials: a posterior at every point.
+
+        betafield fit trials.csv --features difficulty --outcome success
+        betafield predict trials.beta --grid 200
+        betafield report trials.beta
+
+    `betafield fit --help` tells more about fit, and so on.
+    """
+
+
+# Learning ----------------------------------------------------------------------------------
+
+
+@app.command(cls=Command)
+def fit(
+    files: options.Files,
+    features: options.Features = None,
+    outcome: options.Outcome = None,
+    successes: options.Successes = None,
+    trials: options.Trials = None,
+    weights: options.Weights = None,
+    guess: options.Guess = None,
+    lapse: options.Lapse = None,
+    sensitivity: options.Sensitivity = None,
+    specificity: options.Specificity = None,
+    pool_size: options.PoolSize = None,
+    background: options.Background = None,
+    attenuated: options.Attenuated = None,
+    truth: options.Truth = None,
+    yes: options.Yes = None,
+    gain: options.Gain = None,
+    offset: options.Offset = None,
+    bandwidth: options.Bandwidth = "auto",
+    lipschitz: options.Lipschitz = 1.0,
+    metric: options.Metric = "euclidean",
+    scale: options.Scale = "auto",
+    bounds: options.Bounds = None,
+    degree: options.Degree = "auto",
+    prior: options.Prior = "1,1",
+    sharing: options.Sharing = "exact",
+    out: options.Out = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn a model from trials in CSV and Parquet files.
+
+    Columns that are not named are guessed where the files leave no doubt, and the guess is told:
+    the outcome is the only column with two values, features are all other columns if all of them
+    are numbers. The model is written to the name of the first file with the ending .beta, in the
+    current folder.
+
+        betafield fit trials.csv --features difficulty --outcome success
+        betafield fit moths.csv --features dose --successes dead --trials insects
+        betafield fit tests.parquet --features lon,lat --outcome positive
+            --sensitivity 0.92 --specificity 0.98
+    """
+    from betafield.cli import describing, distortions, reading, writing
+
+    _require_outcome_or_counts(outcome, successes, trials, weights)
+    counted: dict[str, Any] = {"successes": successes, "trials": trials, "sample_weight": weights}
+    distortion = distortions.distortion(
+        {
+            "guess": guess,
+            "lapse": lapse,
+            "sensitivity": sensitivity,
+            "specificity": specificity,
+            "pool-size": pool_size,
+            "background": background,
+            "attenuated": attenuated,
+            "truth": truth,
+            "yes": yes,
+            "gain": gain,
+            "offset": offset,
+        }
+    )
+    context = None if distortion is None else distortion.context()
+    settings = {
+        "bandwidth": options.number_or_name(bandwidth),
+        "lipschitz": lipschitz,
+        "metric": metric,
+        "scale": options.scale(scale),
+        "degree": options.number_or_name(degree),
+        "prior": options.numbers("--prior", prior),
+        "sharing": sharing,
+    }
+    with reading.tables(files) as paths:
+        target = out or reading.stem(files[0]) + ".beta"
+        writing.require_free(target, force)
+        taken = () if distortion is None else distortion.columns
+        columns = reading.columns(paths, options.names(features), outcome, counted, taken)
+        for found in () if quiet else columns.guessed:
+            terminal.note(f"guessed {found}")
+        model = _unfitted(**settings, bounds=options.bounds(bounds, columns.features)).fit_files(
+            paths,
+            features=columns.features,
+            outcome=columns.outcome,
+            **counted,
+            context=context,
+            progress=terminal.is_watched(),
+        )
+    writing.write_whole(model.save, target, ".beta")
+    if not quiet:
+        told = describing.lines(describing.described(model))
+        terminal.facts([*told, ("model", target)], sys.stderr if target == "-" else None)
+
+
+def _unfitted(**settings: Any) -> SmoothBetaClassifier:
+    from betafield import SmoothBetaClassifier
+
+    return SmoothBetaClassifier(**settings)
+
+
+def _require_outcome_or_counts(
+    outcome: str | None, successes: str | None, trials: str | None, weights: str | None
+) -> None:
+    if (successes is None) != (trials is None):
+        raise UsageError("--successes, --trials: found one of them; both are needed, or --outcome")
+    if successes is not None and outcome is not None:
+        raise UsageError("--outcome: found beside --successes; name either outcomes or counts")
+    if successes is not None and weights is not None:
+        raise UsageError("--weights: found beside --successes; rows are counted already")
+
+
+# Asking ------------------------------------------------------------------------------------
+
+
+@app.command(cls=Command)
+def predict(
+    model: options.ModelFile,
+    grid: options.Grid = None,
+    at: options.At = None,
+    level: options.Level = 0.95,
+    above: options.Above = None,
+    band: options.Band = None,
+    under: options.Under = None,
+    out: options.Out = None,
+    format: options.Format = None,  # noqa: A002 (the option's name)
+    force: options.Force = False,
+) -> None:
+    """Tell the probability at points, with intervals.
+
+    Writes a table with the features, mean, std, and the ends low and high of a credible interval;
+    of three classes and more p_<class>, low_<class> and so on. Tables of any length are read and
+    written some rows at a time.
+
+        betafield predict model.beta --grid 200 > curve.csv
+        betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
+    """
+    from betafield.cli import distortions, predicting
+
+    wanted = predicting.Wanted(
+        options.level(level),
+        options.probability("--above", above),
+        options.positive("--band", band),
+        distortions.under(under),
+    )
+    fitted = _loaded(model, at)
+    _write_answers(
+        fitted,
+        predicting.predictions(fitted, wanted),
+        (grid, at),
+        wanted.under,
+        (out, format, force),
+    )
+
+
+def _loaded(path: str, at: str | None = None) -> SmoothBetaClassifier:
+    """Return the model of a file or of standard input."""
+    from betafield.cli import reading
+    from betafield.estimators import load
+
+    if path == at == "-":
+        raise UsageError("MODEL, --at: found - twice; standard input can be read once")
+    with reading.model_file(path) as real:
+        return load(real)
+
+
+def _write_answers(
+    model: SmoothBetaClassifier,
+    ask: Any,
+    where: tuple[int | None, str | None],
+    under: Distortion | None,
+    to: tuple[str | None, str | None, bool],
+) -> None:
+    """Write what is told of points, at a grid or from a file, to where it is wanted."""
+    from betafield.cli import predicting, reading, writing
+
+    (grid, at), (out, form, force) = where, to
+    target = out or "-"
+    form = writing.form(target, form)
+    writing.require_free(target, force)
+    watched = terminal.is_watched(target)
+    if grid is not None and at is None:
+        writing.write_tables(predicting.on_grid(model, grid, ask, under, watched), target, form)
+    elif at is not None and grid is None:
+        with reading.tables([at]) as (path,):
+            writing.write_tables(predicting.in_file(model, path, ask, under, watched), target, form)
+    else:
+        raise UsageError("--grid, --at: one of them is needed, to say where")
+
+
+@app.command(cls=Command)
+def report(
+    ctx: typer.Context,
+    model: options.ModelFile,
+    title: options.Title = None,
+    level: options.Level = 0.95,
+    lipschitz: options.Guaranteed = None,
+    out: options.Out = None,
+    force: options.Force = False,
+) -> None:
+    """Write what was learned as one HTML page that opens without network.
+
+    It is written to the name of the model with the ending .html, in the current folder.
+
+        betafield report model.beta --title "Codling moths" --out moths.html
+    """
+    from betafield.cli import reading, writing
+
+    settings = {
+        "level": options.level(level),
+        "lipschitz": options.positive("--lipschitz", lipschitz),
+    }
+    target = out or reading.stem(model) + ".html"
+    writing.require_free(target, force)
+    fitted = _loaded(model)
+    _write_report(fitted, target, title=title, command=_said(ctx), source=model, **settings)
+
+
+def _write_report(model: SmoothBetaClassifier, out: str, **told: Any) -> None:
+    from betafield import report as page
+    from betafield.cli import writing
+
+    with terminal.progress("writing the report", None, terminal.is_watched(out)):
+        writing.write_whole(lambda path: page.write(model, path, **told), out, ".html")
+
+
+def _said(ctx: typer.Context) -> str:
+    """Return the command line, as a shell would take it."""
+    return shlex.join([NAME, *(ctx.obj or [])])
+
+
+@app.command(cls=Command)
+def info(model: options.ModelFile, json: options.Json = False) -> None:
+    """Tell what a model file holds."""
+    from betafield.cli import describing
+
+    facts = describing.described(_loaded(model))
+    if json:
+        terminal.say(_as_json(facts))
+        return
+    terminal.facts([*describing.lines(facts), *describing.settings(facts)])
+
+
+def _as_json(facts: dict[str, Any]) -> str:
+    return json.dumps(facts, indent=2, ensure_ascii=False)
+
+
+# Planning ----------------------------------------------------------------------------------
+
+
+@app.command(cls=Command)
+def plan(
+    model: options.PlannedModel = None,
+    *,
+    lipschitz: options.Smoothness,
+    error: options.Error = None,
+    trials: options.PlannedTrials = None,
+    features: options.Dimensions = None,
+    background: options.LargestBackground = 0.0,
+    metric: options.PlannedMetric = "euclidean",
+    grid: options.Grid = None,
+    at: options.At = None,
+    width: options.Width = 0.1,
+    level: options.Level = 0.95,
+    out: options.Out = None,
+    format: options.Format = None,  # noqa: A002 (the option's name)
+    force: options.Force = False,
+) -> None:
+    """Tell how many trials are needed, before the first or at points of a model.
+
+    Without a model: the trials that bring the error down to --error at every point, or the error
+    that is left after --trials. With one: a table of what is known at points, and in more_trials
+    how many more make guaranteed intervals as narrow as --width there.
+
+        betafield plan --error 0.05 --features 2 --lipschitz 1
+        betafield plan model.beta --grid 20 --lipschitz 1 --width 0.1
+    """
+    options.positive("--lipschitz", lipschitz)
+    if model is None:
+        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": format})
+        terminal.say(_planned(error, trials, features, lipschitz, metric, background))
+        return
+    from betafield.cli import predicting
+
+    _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
+    fitted = _loaded(model, at)
+    options.positive("--width", width)
+    ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
+    _write_answers(fitted, ask, (grid, at), None, (out, format, force))
+
+
+def _require_absent(what: str, **given: object) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option}: it needs {what}")
+
+
+def _planned(
+    error: float | None,
+    trials: int | None,
+    features: int | None,
+    lipschitz: float,
+    metric: str,
+    background: float,
+) -> str:
+    """Return how many trials are needed, or how large the error is, in words."""
+    from betafield import guarantees
+
+    known: dict[str, Any] = {"metric": metric, "background": background}
+    if features is not None and error is not None and trials is None:
+        options.positive("--error", error)
+        needed = guarantees.trials_needed(error**2, features, lipschitz, **known)
+        return _in_words(needed, error, features, lipschitz)
+    if features is not None and error is None and trials is not None:
+        bound = guarantees.error_bound(trials, features, lipschitz, **known)
+        return _in_words(trials, bound**0.5, features, lipschitz)
+    raise UsageError("--features, --error, --trials: the first is needed, and one of the others")
+
+
+def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str:
+    return (
+        f"{trials:,} trials, at points drawn evenly from the domain of {features} "
+        f"feature{'s' if features > 1 else ''},\nmake the error {error:.3g} or less at every "
+        "point: the root of its mean square, for\nany probability that changes by "
+        f"{lipschitz:g} at most over the width of the domain."
+    )
+
+
+# Trying ------------------------------------------------------------------------------------
+
+
+@app.command(cls=Command)
+def demo(ctx: typer.Context, out: options.DemoOut = None, force: options.Force = False) -> None:
+    """Learn from simulated trials, and tell what was learned beside the truth."""
+    from betafield.cli import demo as simulated
+    from betafield.cli import writing
+
+    if out is not None:
+        writing.require_free(out, force)
+    terminal.say(simulated.STORY)
+    with terminal.progress("learning", None, terminal.is_watched()):
+        model = simulated.learn()
+    simulated.tell(model)
+    if out is not None:
+        _write_report(model, out, title="A demonstration", command=_said(ctx), source="simulated")
+
+
+@app.command(cls=Command)
+def paper(
+    quick: options.Quick = False, fresh: options.Fresh = False, jobs: options.Jobs = 2
+) -> None:
+    """Run the experiments of the paper, from a checkout of the source."""
+    import betafield
+
+    root = Path(betafield.__file__).parents[2]
+    if not (root / "paper" / "__main__.py").is_file():
+        raise FileNotFoundError(
+            "paper: the experiments are not installed with the package; they are in the folder "
+            "paper of its source, where `make paper` runs them"
+        )
+    chosen = [flag for flag, given in (("--quick", quick), ("--fresh", fresh)) if given]
+    # -P: a folder called paper where somebody works is another one.
+    run = [sys.executable, "-P", "-m", "paper", *chosen, "--jobs", str(jobs)]
+    found = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    status = subprocess.run(run, env={**os.environ, "PYTHONPATH": found}, check=False).returncode
+    raise typer.Exit(int(status != 0))

@@ -1,0 +1,145 @@
+"""How trials were distorted, as people say it: named contexts of numbers and of columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from betafield.cli import UsageError
+from betafield.cli.options import fraction
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named context: its function, what its arguments are called here, which must be given."""
+
+    function: str
+    arguments: dict[str, str]
+    needed: tuple[str, ...]
+    # What an argument is that may stay away, where the function itself says nothing.
+    standard: dict[str, float] = field(default_factory=dict)
+
+
+_TEST = {"sensitivity": "sensitivity", "specificity": "specificity"}
+FAMILIES = (
+    Family("guess_lapse", {"guess": "guess", "lapse": "lapse"}, (), {"guess": 0.0}),
+    Family("diagnostic", _TEST, ("sensitivity", "specificity")),
+    Family("pooled", {"pool-size": "size", **_TEST}, ("pool-size",)),
+    Family("background", {"background": "rate"}, ("background",)),
+    Family("attenuated", {"attenuated": "factor"}, ("attenuated",)),
+    Family("randomized_response", {"truth": "truth", "yes": "yes"}, ("truth",)),
+    Family("affine", {"gain": "gain", "offset": "offset"}, ("gain", "offset")),
+)
+
+
+@dataclass(frozen=True)
+class Distortion:
+    """A context, of numbers and of columns, as it was asked for."""
+
+    family: Family
+    values: dict[str, float | str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it takes."""
+        return tuple(dict.fromkeys(v for v in self.values.values() if isinstance(v, str)))
+
+    def context(self) -> Any:
+        """Return the context of all trials; or this, as a function of record batches."""
+        if self.columns:
+            return self
+        try:
+            return self._made(self.values)
+        except ValueError as error:
+            raise UsageError(f"--{str(error).replace('_', '-', 1)}") from error
+
+    def __call__(self, cells: Any) -> Any:
+        """Return the contexts of the rows of a record batch."""
+        from betafield.files import arrow
+
+        held = {name: cells.column(name) for name in self.columns}
+        for name, column in held.items():
+            if not _is_numeric(arrow().types, column.type):
+                raise ValueError(f"column {name!r}: found {column.type}; numbers are needed")
+        values = {
+            option: held[value].to_numpy(zero_copy_only=False) if value in held else value
+            for option, value in self.values.items()
+        }
+        return self._made(values)
+
+    def _made(self, values: Mapping[str, Any]) -> Any:
+        from betafield import contexts
+
+        make: Callable[..., Any] = getattr(contexts, self.family.function)
+        theirs = {self.family.arguments[option]: value for option, value in values.items()}
+        try:
+            return make(**{**self.family.standard, **theirs})
+        except ValueError as error:
+            raise type(error)(self._renamed(str(error))) from error
+
+    def _renamed(self, said: str) -> str:
+        """Return a message about arguments of the library, said of the options."""
+        for option, argument in self.family.arguments.items():
+            said = re.sub(rf"^{argument}\b", option.replace("-", "_"), said)
+        return said
+
+
+def _is_numeric(types: Any, dtype: Any) -> bool:
+    numeric = (types.is_integer, types.is_floating, types.is_null, types.is_decimal)
+    return any(is_one(dtype) for is_one in numeric)
+
+
+def distortion(given: Mapping[str, str | None]) -> Distortion | None:
+    """Return how trials were distorted, from options by name; None if none is given.
+
+    Examples
+    --------
+    >>> found = distortion({"background": "0.2", "guess": None})
+    >>> found.context()
+    array([0.2, 1. ])
+    >>> distortion({"pool-size": "pool", "sensitivity": "0.9"}).columns
+    ('pool',)
+    """
+    said = {option: text for option, text in given.items() if text is not None}
+    if not said:
+        return None
+    spelled = ", ".join(f"--{option}" for option in said)
+    fitting = [family for family in FAMILIES if said.keys() <= family.arguments.keys()]
+    if not fitting:
+        known = "; ".join(_spelled(family) for family in FAMILIES)
+        raise UsageError(
+            f"{spelled}: no context takes these together; those that can be are {known}"
+        )
+    complete = [family for family in fitting if set(family.needed) <= said.keys()]
+    if not complete:
+        missing = [f"--{option}" for option in fitting[0].needed if option not in said]
+        raise UsageError(f"{spelled}: {', '.join(missing)} is needed beside it")
+    return Distortion(complete[0], {option: _value(text) for option, text in said.items()})
+
+
+def _value(text: str) -> float | str:
+    found = fraction(text)
+    return text if found is None else found
+
+
+def _spelled(family: Family) -> str:
+    return " ".join(f"--{option}" for option in family.arguments)
+
+
+def under(text: str | None) -> Distortion | None:
+    """Return other circumstances from a text such as `guess=0.5,lapse=0.02`."""
+    if text is None:
+        return None
+    known = {option for family in FAMILIES for option in family.arguments}
+    given: dict[str, str | None] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in known or name in given or not value:
+            raise UsageError(
+                f"--under: found {part!r}; NAME=NUMBER is needed, and names are "
+                f"{', '.join(sorted(known))}"
+            )
+        given[name] = value
+    return distortion(given)

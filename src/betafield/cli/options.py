@@ -1,0 +1,297 @@
+"""What can be asked for, and what it means to the library.
+
+Options are declared once, as types, and used by the commands that take them. What people write
+(lists, bounds, numbers or names of columns) becomes what the library takes; whatever is not
+spelled as it must be is wrong usage.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from betafield.cli import UsageError
+
+FILES, COLUMNS, MODEL = "Files", "Columns", "Model"
+CONTEXTS = "How trials were distorted: one way only, by numbers or names of columns"
+POINTS, RESULTS, OUTPUT = "Where", "What", "Output"
+ASSUMED, BEFORE = "What is assumed", "Before the first trial"
+
+
+def _option(panel: str, metavar: str, meaning: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=meaning, rich_help_panel=panel)
+
+
+def _flag(panel: str, name: str, meaning: str) -> Any:
+    return typer.Option(name, help=meaning, rich_help_panel=panel)
+
+
+# Declared ----------------------------------------------------------------------------------
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Trials: files that end in .csv, .parquet or .pq, folders and globs of them, or - for "
+        "standard input.",
+        rich_help_panel=FILES,
+        show_default=False,
+    ),
+]
+ModelFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model that `fit` wrote, or - for standard input.",
+        rich_help_panel=FILES,
+        show_default=False,
+    ),
+]
+
+Features = Annotated[
+    list[str] | None,
+    _option(COLUMNS, "NAMES", "Columns that say where a trial was made, such as lon,lat."),
+]
+Outcome = Annotated[
+    str | None, _option(COLUMNS, "NAME", "Column that says how it ended: two values or more.")
+]
+Successes = Annotated[
+    str | None, _option(COLUMNS, "NAME", "Column of counts, where a row is several trials.")
+]
+Trials = Annotated[
+    str | None, _option(COLUMNS, "NAME", "Column of how many trials these successes are of.")
+]
+Weights = Annotated[
+    str | None, _option(COLUMNS, "NAME", "Column of weights: 2 is the same as the row twice.")
+]
+
+Bandwidth = Annotated[
+    str, _option(MODEL, "WIDTH", "How near is near: auto, loo, theory, or a number.")
+]
+Lipschitz = Annotated[
+    float, _option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
+]
+Metric = Annotated[str, _option(MODEL, "NAME", "euclidean, chebyshev or manhattan.")]
+Scale = Annotated[
+    str, _option(MODEL, "UNITS", "auto, range, ard, none, or a number for each feature: 1,0.5.")
+]
+Bounds = Annotated[
+    list[str] | None,
+    _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
+]
+Degree = Annotated[str, _option(MODEL, "DEGREE", "Of local polynomials: auto, 0, 1 or 2.")]
+Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "What was believed before.")]
+Sharing = Annotated[str, _option(MODEL, "NAME", "Trials of different contexts: exact or mean.")]
+
+Guess = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
+]
+Lapse = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "Failure by inattention, alone or with --guess.")
+]
+Sensitivity = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "How often a test finds what is there.")
+]
+Specificity = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "How often it is silent where nothing is.")
+]
+PoolSize = Annotated[
+    str | None,
+    _option(CONTEXTS, "SIZE", "Samples in one test; its two rates, if not given, are 1."),
+]
+Background = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "Success that comes by itself: control mortality.")
+]
+Attenuated = Annotated[
+    str | None, _option(CONTEXTS, "FACTOR", "What success is multiplied by: fatigue, position.")
+]
+Truth = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "True answers of a survey where else a coin decides.")
+]
+Yes = Annotated[
+    str | None, _option(CONTEXTS, "RATE", "How often that coin says yes; 1/2 if not given.")
+]
+Gain = Annotated[
+    str | None, _option(CONTEXTS, "A", "Success has probability A π + B; with --offset.")
+]
+Offset = Annotated[str | None, _option(CONTEXTS, "B", "See --gain.")]
+
+Grid = Annotated[
+    int | None,
+    _option(POINTS, "N", "N points evenly over the domain; of two features N × N.", "--grid"),
+]
+At = Annotated[
+    str | None, _option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
+]
+Level = Annotated[float, _option(RESULTS, "LEVEL", "Probability that an interval holds.")]
+Above = Annotated[
+    float | None, _option(RESULTS, "P", "Tell too how likely the probability is above P.")
+]
+Band = Annotated[
+    float | None,
+    _option(
+        RESULTS, "L", "Tell guaranteed intervals too, if it changes by L at most over the domain."
+    ),
+]
+Under = Annotated[
+    str | None,
+    _option(RESULTS, "CONTEXT", "Tell it as if distorted, by numbers: guess=0.5,lapse=0.02."),
+]
+Title = Annotated[str | None, _option(RESULTS, "TEXT", "The title of the page.")]
+Guaranteed = Annotated[
+    float | None,
+    _option(RESULTS, "L", "Show guaranteed intervals, if it changes by L at most over the domain."),
+]
+
+PlannedModel = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model that `fit` wrote, or - for standard input.",
+        rich_help_panel=FILES,
+        show_default=False,
+    ),
+]
+Smoothness = Annotated[
+    float,
+    _option(ASSUMED, "L", "How much the probability may change over the width of the domain."),
+]
+Error = Annotated[
+    float | None, _option(BEFORE, "E", "The error that is small enough, such as 0.05.")
+]
+PlannedTrials = Annotated[int | None, _option(BEFORE, "T", "Or the trials that can be made.")]
+Dimensions = Annotated[int | None, _option(BEFORE, "D", "The number of features.")]
+PlannedMetric = Annotated[str, _option(BEFORE, "NAME", "euclidean, chebyshev or manhattan.")]
+LargestBackground = Annotated[
+    float, _option(BEFORE, "RATE", "The largest rate at which success comes by itself.")
+]
+Width = Annotated[float, _option(RESULTS, "WIDTH", "Of intervals that are narrow enough.")]
+DemoOut = Annotated[
+    str | None, _option(OUTPUT, "FILE", "Write a report too, as an HTML page.", "--out")
+]
+Quick = Annotated[bool, _flag(RESULTS, "--quick", "Fewer and smaller runs: two minutes.")]
+Fresh = Annotated[bool, _flag(RESULTS, "--fresh", "Forget what was computed before.")]
+Jobs = Annotated[int, _option(RESULTS, "N", "Processes that compute.")]
+
+Out = Annotated[
+    str | None, _option(OUTPUT, "FILE", "Where to write to, or - for standard output.", "--out")
+]
+Force = Annotated[bool, _flag(OUTPUT, "--force", "Replace a file that is there.")]
+Format = Annotated[
+    str | None,
+    _option(OUTPUT, "NAME", "csv, parquet or json; else as the file ends, or csv.", "--format"),
+]
+Quiet = Annotated[bool, _flag(OUTPUT, "--quiet", "Say nothing that is no error.")]
+Json = Annotated[bool, _flag(OUTPUT, "--json", "Write JSON in place of text.")]
+
+
+# Spelled -----------------------------------------------------------------------------------
+
+
+def names(given: list[str] | None) -> list[str] | None:
+    """Return the names of a list such as `lon,lat`; a comma within a name takes double quotes.
+
+    Examples
+    --------
+    >>> names(["lon,lat", '"a, b"'])
+    ['lon', 'lat', 'a, b']
+    """
+    if not given:
+        return None
+    return [name.strip() for part in csv.reader(given, skipinitialspace=True) for name in part]
+
+
+def number(option: str, text: str) -> float:
+    """Return a number, which may be a fraction.
+
+    Examples
+    --------
+    >>> number("--guess", "1/4")
+    0.25
+    """
+    found = fraction(text)
+    if found is None:
+        raise UsageError(f"{option}: found {text!r}; a number is needed, such as 0.25 or 1/4")
+    return found
+
+
+def fraction(text: str) -> float | None:
+    """Return a number or a fraction; None where the text is neither."""
+    try:
+        return float(Fraction(text.replace(" ", "")))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of a list such as `1,0.5`."""
+    return tuple(number(option, part) for part in text.split(","))
+
+
+def number_or_name(text: str) -> Any:
+    """Return a number where the text is one, and else the text; a whole number as such."""
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    found = fraction(text)
+    return text if found is None else found
+
+
+def scale(text: str) -> Any:
+    """Return units by name, none of them, or one for each feature."""
+    if text == "none":
+        return None
+    return text if text.isalpha() else list(numbers("--scale", text))
+
+
+def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, float]] | None:
+    """Return the domain of each feature in turn, from texts such as `dose=0:60`.
+
+    Examples
+    --------
+    >>> bounds(["lat=40:50", "lon=-10:10"], ["lon", "lat"])
+    [(-10.0, 10.0), (40.0, 50.0)]
+    """
+    if not given:
+        return None
+    found: dict[str, tuple[float, float]] = {}
+    for text in given:
+        name, _, ends = text.rpartition("=")
+        low, colon, high = ends.partition(":")
+        if not colon or name not in features or name in found:
+            raise UsageError(
+                f"--bounds: found {text!r}; NAME=LOW:HIGH is needed, once for each feature: "
+                f"{', '.join(features)}"
+            )
+        found[name] = number("--bounds", low), number("--bounds", high)
+    missing = [name for name in features if name not in found]
+    if missing:
+        raise UsageError(
+            f"--bounds: found none for {', '.join(missing)}; give them for all features, or none"
+        )
+    return [found[name] for name in features]
+
+
+def level(value: float) -> float:
+    """Return a probability of intervals, if it is one."""
+    if not 0.0 < value < 1.0:
+        raise UsageError(f"--level: found {value}; a number between 0 and 1 is needed")
+    return value
+
+
+def probability(option: str, value: float | None) -> float | None:
+    """Return a probability, if one is given."""
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise UsageError(f"{option}: found {value}; a number from 0 to 1 is needed")
+    return value
+
+
+def positive(option: str, value: float | None) -> float | None:
+    """Return a number that must be positive, if one is given."""
+    if value is not None and not (value > 0.0 and math.isfinite(value)):
+        raise UsageError(f"{option}: found {value}; a positive number is needed")
+    return value

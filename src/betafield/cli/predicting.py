@@ -1,0 +1,168 @@
+"""Points in, columns out, some rows at a time: memory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from betafield.cli import UsageError
+from betafield.cli.terminal import progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from betafield.cli.distortions import Distortion
+    from betafield.cli.writing import Columns
+    from betafield.estimators import SmoothBetaClassifier
+
+    Floats = npt.NDArray[np.float64]
+
+# Points that are asked for at once, and that a grid may have.
+ROWS, MOST = 1 << 13, 1_000_000
+
+# What to tell of points: from (points, contexts of them) to columns.
+Ask = Callable[[Any, Any], dict[str, Any]]
+
+
+class Wanted(NamedTuple):
+    """What is to be told of each point, beside the mean."""
+
+    level: float
+    above: float | None = None
+    band: float | None = None
+    under: Distortion | None = None
+
+
+def feature_names(model: SmoothBetaClassifier) -> list[str]:
+    """Return the names of the features, x0, x1 and so on where they have none."""
+    from betafield import observed
+
+    return list(observed.feature_names(model))
+
+
+# What --------------------------------------------------------------------------------------
+
+
+def predictions(model: SmoothBetaClassifier, wanted: Wanted) -> Ask:
+    """Return what tells mean, deviation and interval; of three classes and more, of each."""
+    if wanted.under is not None and wanted.band is not None:
+        raise UsageError(
+            "--band, --under: guarantees are of the undistorted probability; ask for one"
+        )
+
+    def ask(X: Any, context: Any) -> dict[str, Any]:
+        posterior = model.posterior(X)
+        if context is not None:
+            posterior = posterior.under(context)
+        low, high = posterior.interval(wanted.level)
+        found = {"mean": posterior.mean(), "std": posterior.std(), "low": low, "high": high}
+        if wanted.above is not None:
+            found["prob_above"] = posterior.prob_above(wanted.above)
+        if wanted.band is not None:
+            ends = model.band(X, wanted.band, wanted.level)
+            found["band_low"], found["band_high"] = ends
+        return found if len(model.classes_) == 2 else _by_class(found, model.classes_)
+
+    return ask
+
+
+def _by_class(found: dict[str, Any], classes: Any) -> dict[str, Any]:
+    """Return a column for each class, p_<class> of means."""
+    return {
+        f"{'p' if name == 'mean' else name}_{label}": values[:, k]
+        for k, label in enumerate(classes.tolist())
+        for name, values in found.items()
+    }
+
+
+def certificates(model: SmoothBetaClassifier, lipschitz: float, level: float, width: float) -> Ask:
+    """Return what tells what is guaranteed, and how many trials more are needed."""
+    from betafield import guarantees
+
+    def ask(X: Any, _: Any) -> dict[str, Any]:
+        known = guarantees.certificate(model, X, lipschitz, level, width)
+        return {name: known[name] for name in known.dtype.names or ()}
+
+    return ask
+
+
+# Where -------------------------------------------------------------------------------------
+
+
+def on_grid(
+    model: SmoothBetaClassifier, n: int, ask: Ask, under: Distortion | None, watched: bool
+) -> Iterator[Columns]:
+    """Return answers at n points along each feature, over the domain."""
+    if under is not None and under.columns:
+        raise UsageError(
+            f"--under: found {under.columns[0]!r}; a grid has no columns, so give a number"
+        )
+    context = None if under is None else under.context()
+    points, names = grid(model, n), feature_names(model)
+    with progress("predicting", len(points), watched) as advance:
+        for start in range(0, len(points), ROWS):
+            some = points[start : start + ROWS]
+            yield _labelled(names, some, ask(_as_learned(model, names, some), context))
+            advance(len(some))
+
+
+def grid(model: SmoothBetaClassifier, n: int) -> Floats:
+    """Return points evenly over the domain, n along each feature; ends are among them."""
+    import numpy as np
+
+    d = model.n_features_in_
+    if d > 2:
+        raise UsageError(
+            f"--grid: this model has {d} features; grids are for one or two, so use --at"
+        )
+    if n < 2 or n**d > MOST:
+        most = int(MOST ** (1 / d) + 1e-9)
+        raise UsageError(f"--grid: found {n}; with {d} features it must be from 2 to {most:,}")
+    sides = [np.unique(np.linspace(low, high, n)) for low, high in model.bounds_]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*sides, indexing="ij")], axis=1)
+
+
+def in_file(
+    model: SmoothBetaClassifier, path: str, ask: Ask, under: Distortion | None, watched: bool
+) -> Iterator[Columns]:
+    """Return answers at the rows of a file."""
+    import numpy as np
+
+    from betafield.files import Roles, Rows
+
+    context = None if under is None else under.context()
+    names = feature_names(model)
+    asked = tuple(names) if hasattr(model, "feature_names_in_") else ()
+    with Rows(path, Roles(asked, context=context), ROWS, watched) as rows:
+        if len(rows.roles.features) != len(names):
+            raise ValueError(
+                f"{path}: has {len(rows.roles.features)} columns; this model has no names of "
+                f"features, so {len(names)} columns are needed, in their order"
+            )
+        some = False
+        for batch in rows.read("predicting"):
+            with batch.named():
+                points = np.stack([c.to_numpy() for c in batch.points().columns], axis=1)
+                answers = ask(_as_learned(model, names, points), batch.context())
+            some = True
+            yield _labelled(names, points, answers)
+    if not some:
+        raise ValueError(f"{path}: has no rows; one point at least is needed")
+
+
+def _as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:
+    """Return points with the names of features, where the model knows these."""
+    from betafield.files import arrow
+
+    if not hasattr(model, "feature_names_in_"):
+        return points
+    return arrow().table(list(points.T), names)
+
+
+def _labelled(names: list[str], points: Floats, answers: dict[str, Any]) -> Columns:
+    """Return features and answers; an answer with the name of a feature gets a longer one."""
+    found: dict[str, Any] = {name: points[:, i] for i, name in enumerate(names)}
+    for name, values in answers.items():
+        found[f"posterior_{name}" if name in names else name] = values
+    return found

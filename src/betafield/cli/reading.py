@@ -1,0 +1,269 @@
+"""Tables from files and standard input, and which of their columns are meant.
+
+Files are read by `betafield.files`. Here are only the questions before that: is it text that can
+be read, which column is the outcome where none is named, and what else would people want to know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from betafield.cli import UsageError
+from betafield.cli.terminal import is_watched, progress
+
+if TYPE_CHECKING:
+    from betafield.cli.terminal import Advance
+    from betafield.files import File, Labels
+
+STANDARD = "standard input"
+# Bytes of a CSV file that are looked at before it is read, and other separators looked for there.
+HEAD = 1 << 16
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+# Spellings of two values, such as 0, 0.0, 1 and 1.0, beyond which a column is no outcome.
+SPELLINGS = 8
+# Rows that are read at once.
+ROWS = 1 << 17
+# Names of columns that number the rows, as spreadsheets and dataframes write them.
+NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
+
+
+# Standard input ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def tables(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Give the paths of tables, standard input as a temporary file; all of them are readable."""
+    if list(paths).count("-") > 1:
+        raise UsageError("FILE: found - twice; standard input can be read once")
+    with contextlib.ExitStack() as stack:
+        real = [stack.enter_context(_spooled(p, _suffix)) if p == "-" else p for p in paths]
+        for file in _listed(real):
+            _require_text(file.path)
+        yield real
+
+
+@contextlib.contextmanager
+def model_file(path: str) -> Iterator[str]:
+    """Give the path of a model, standard input as a temporary file."""
+    if path != "-":
+        yield path
+        return
+    with _spooled(path, lambda _: ".beta") as real:
+        yield real
+
+
+@contextlib.contextmanager
+def _spooled(path: str, suffix: Any) -> Iterator[str]:
+    """Give a temporary file with all of standard input, which errors call by that name."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(f"{path}: {STANDARD} is a terminal; pipe a file into it")
+    stream = sys.stdin.buffer
+    with tempfile.TemporaryDirectory(prefix="betafield-") as folder:
+        start = stream.read(4)
+        real = os.path.join(folder, f"stdin{suffix(start)}")
+        with open(real, "wb") as file:
+            file.write(start)
+            shutil.copyfileobj(stream, file)
+        try:
+            yield real
+        except (ValueError, TypeError, OSError) as error:
+            if real not in str(error):
+                raise
+            kind = next(
+                k for k in (UsageError, ValueError, TypeError, OSError) if isinstance(error, k)
+            )
+            raise kind(str(error).replace(repr(real), STANDARD).replace(real, STANDARD)) from error
+
+
+def _suffix(start: bytes) -> str:
+    return ".parquet" if start == b"PAR1" else ".csv"
+
+
+def stem(path: str) -> str:
+    """Return what to name a result after: the file without folder and ending.
+
+    Examples
+    --------
+    >>> stem("-")
+    'model'
+    """
+    if path == "-":
+        return "model"
+    # Of a glob or a folder, the first file it names.
+    return Path(path if os.path.isfile(path) else _listed([path])[0].path).stem
+
+
+def _listed(paths: Sequence[str]) -> list[File]:
+    from betafield import files
+
+    return files.listed(list(paths))
+
+
+# Text --------------------------------------------------------------------------------------
+
+
+def _require_text(path: str) -> None:
+    """Raise unless a CSV file can be one: text in UTF-8 with commas."""
+    if Path(path).suffix.lower() != ".csv":
+        return
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+    if not head.strip(b"\xef\xbb\xbf\r\n "):
+        raise ValueError(f"{path}: is empty; a line of names and rows are needed")
+    if b"\0" in head:
+        raise ValueError(
+            f"{path}: is no text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
+        )
+    names = head.splitlines()[0]
+    try:
+        text = names.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: is no text in UTF-8; its first line has byte 0x{names[error.start]:02x} at "
+            f"place {error.start}, so convert it"
+        ) from error
+    for mark, called in SEPARATORS.items():
+        if mark in text and "," not in text:
+            raise ValueError(
+                f"{path}: its columns are separated by {called} ({mark!r}); commas are needed"
+            )
+
+
+# Columns -----------------------------------------------------------------------------------
+
+
+class Columns(NamedTuple):
+    """What columns are for, and what of that was guessed."""
+
+    features: list[str]
+    outcome: str | None
+    guessed: list[str]
+
+
+def columns(
+    paths: list[str],
+    features: list[str] | None,
+    outcome: str | None,
+    others: dict[str, str | None],
+    distorting: tuple[str, ...],
+) -> Columns:
+    """Return the columns that are meant, where the files leave no doubt of those not named.
+
+    Parameters
+    ----------
+    paths : list of str
+        The files.
+    features, outcome
+        What was named.
+    others : dict
+        The columns of successes, trials and weights, by role.
+    distorting : tuple of str
+        The columns that contexts take.
+    """
+    for file in _listed(paths) if distorting else ():
+        _require_columns(file, distorting)
+    guessed = []
+    used = [*(name for name in others.values() if name), *distorting, *(features or ())]
+    if outcome is None and others.get("successes") is None:
+        outcome = _only_outcome(paths, used)
+        guessed.append(f"outcome {outcome!r}, the only column with two values")
+    if features is None:
+        features = _other_columns(paths, outcome, others, distorting)
+        are = "the only other column" if len(features) == 1 else "all other columns"
+        guessed.append(f"features {', '.join(map(repr, features))}, {are}")
+    return Columns(features, outcome, guessed)
+
+
+def _require_columns(file: File, names: tuple[str, ...]) -> None:
+    there = file.schema().names
+    for name in names:
+        if there.count(name) != 1:
+            what = f"has {there.count(name)} columns" if name in there else "has no column"
+            raise ValueError(f"{file.path}: {what} {name!r}; it has {', '.join(map(repr, there))}")
+
+
+def _other_columns(
+    paths: list[str],
+    outcome: str | None,
+    others: dict[str, str | None],
+    distorting: tuple[str, ...],
+) -> list[str]:
+    """Return all other columns, if all of them are numbers and none numbers the rows."""
+    from betafield.files import Roles, Rows
+
+    context = tuple(dict.fromkeys(distorting)) or None
+    found = list(Rows(paths, Roles((), outcome, **others, context=context)).roles.features)
+    for name in found:
+        if name.strip().lower() in NUMBERING:
+            raise ValueError(
+                f"features: column {name!r} may only number the rows; name those that are features "
+                "with --features"
+            )
+    return found
+
+
+def _only_outcome(paths: list[str], used: list[str]) -> str:
+    """Return the only column that has two values in all rows of all files."""
+    found = [name for name in _two_valued(_listed(paths)) if name not in used]
+    if len(found) == 1:
+        return found[0]
+    which = f"columns {', '.join(map(repr, found))} have" if found else "no column has"
+    raise ValueError(
+        f"outcome: {which} two values; name the outcome with --outcome, or counts with --successes "
+        "and --trials"
+    )
+
+
+def _two_valued(listed: list[File]) -> list[str]:
+    """Return the columns that have two values in all rows of all files."""
+    from betafield.files import Labels
+
+    names = listed[0].schema().names
+    few = {name: Labels(name) for name in names if names.count(name) == 1}
+    size = sum(os.path.getsize(file.path) for file in listed)
+    with progress("looking at columns", size, is_watched()) as advance:
+        for file in listed:
+            few = _still_few(file, few, advance)
+    if few and not any(labels.meaning for labels in few.values()):
+        raise ValueError(f"{', '.join(file.path for file in listed)}: no rows to learn from")
+    return [name for name, labels in few.items() if len(set(labels.meaning.values())) == 2]
+
+
+def _still_few(file: File, few: dict[str, Labels], advance: Advance) -> dict[str, Labels]:
+    """Return the columns that have few values in this file too, with these added."""
+    schema = file.schema()
+    columns = {name: _type(file) for name in few if schema.names.count(name) == 1}
+    found: dict[str, set[Any]] = {name: set() for name in columns}
+    for piece in file.pieces(columns, ROWS):
+        for name in list(found):
+            found[name] |= _values(piece.cells.column(name))
+            if len(found[name]) > SPELLINGS:
+                del found[name]
+        advance(piece.size)
+    still = {}
+    for name, values in found.items():
+        with contextlib.suppress(ValueError):  # measurements, or text here and numbers there
+            few[name].add(file, values, str(schema.field(name).type))
+            still[name] = few[name]
+    return still
+
+
+def _type(file: File) -> Any:
+    """Return the type to read a column as: that of the file, of CSV text."""
+    from betafield.files import CSV, arrow
+
+    return arrow().string() if isinstance(file, CSV) else None
+
+
+def _values(column: Any) -> set[Any]:
+    """Return the distinct values that can be labels, of which there may be no nested ones."""
+    if column.type.num_fields:
+        return set(range(SPELLINGS + 1))
+    return set(column.unique().drop_null().to_pylist())

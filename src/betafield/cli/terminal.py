@@ -1,0 +1,133 @@
+"""What people see: tables, notes, progress.
+
+On a terminal tables are drawn by rich; elsewhere they are plain text. Progress is shown on standard
+error where that is a terminal, and for work that takes longer than a moment only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
+
+# Seconds after which people want to know how far it is.
+PATIENCE = 2.0
+
+Advance = Callable[[float], None]
+
+
+def rich() -> Any:
+    """Return rich with what is used of it, or say how to install it."""
+    try:
+        import rich
+        import rich.console
+        import rich.progress
+        import rich.table
+    except ImportError as error:
+        raise ImportError("rich is needed here: pip install 'betafield[cli]'") from error
+    return rich
+
+
+def printable(text: str) -> str:
+    r"""Return a text from elsewhere without what would steer a terminal.
+
+    Examples
+    --------
+    >>> printable("dose\x1b[2J")
+    'dose\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Write a line for people."""
+    (file or sys.stdout).write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Write a line beside the results."""
+    say(f"betafield: {printable(text)}", sys.stderr)
+
+
+def facts(rows: Sequence[tuple[str, str]], file: TextIO | None = None) -> None:
+    """Write what is known, a line each: its name, then itself."""
+    table([("", False), ("", False)], rows, file)
+
+
+def table(
+    heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], file: TextIO | None = None
+) -> None:
+    """Write a table; of each column the name, and whether it holds numbers."""
+    stream = file or sys.stdout
+    clean = [[printable(cell) for cell in row] for row in rows]
+    if stream.isatty():
+        _draw(heads, clean, stream)
+    else:
+        _write(heads, clean, stream)
+
+
+def _draw(heads: Sequence[tuple[str, bool]], rows: list[list[str]], stream: TextIO) -> None:
+    drawn = rich().table.Table(show_header=any(name for name, _ in heads), box=rich().box.SIMPLE)
+    for name, is_number in heads:
+        drawn.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    rich().console.Console(file=stream, markup=False, highlight=False).print(drawn)
+
+
+def _write(heads: Sequence[tuple[str, bool]], rows: list[list[str]], stream: TextIO) -> None:
+    named = any(name for name, _ in heads)
+    lines = [[name for name, _ in heads], *rows] if named else rows
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if is_number else cell.ljust(width)
+            for cell, width, (_, is_number) in zip(line, widths, heads, strict=True)
+        ]
+        stream.write("  ".join(cells).rstrip() + "\n")
+
+
+# Progress ----------------------------------------------------------------------------------
+
+
+def is_watched(out: str | None = None) -> bool:
+    """Return whether somebody wants to see progress: not between rows written to a terminal."""
+    return sys.stderr.isatty() and not (out == "-" and sys.stdout.isatty())
+
+
+@contextlib.contextmanager
+def progress(what: str, total: float | None, watched: bool) -> Iterator[Advance]:
+    """Show how far it is and the time left, once it takes longer than a moment.
+
+    Without a total there is a bar that moves, and the time that has passed.
+    """
+    if not watched:
+        yield lambda _: None
+        return
+    bar = _bar(total is not None)
+    task = bar.add_task(what, total=total)
+    timer = threading.Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda amount: bar.advance(task, amount)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def _bar(measured: bool) -> Any:
+    shown = rich().progress
+    time = shown.TimeRemainingColumn() if measured else shown.TimeElapsedColumn()
+    share = [shown.TaskProgressColumn()] if measured else []
+    return shown.Progress(
+        shown.TextColumn("{task.description}"),
+        shown.BarColumn(),
+        *share,
+        time,
+        console=rich().console.Console(stderr=True),
+        transient=True,
+    )

@@ -1,0 +1,193 @@
+"""Tables to files and standard output, never by halves: written beside, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from betafield.cli import UsageError
+
+FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
+
+STANDARD = "-"
+
+Columns = Mapping[str, Any]
+
+
+# Where to ----------------------------------------------------------------------------------
+
+
+def require_free(out: str, force: bool) -> None:
+    """Raise where a file cannot be written, before anything is computed for it."""
+    if is_stream(out):
+        return
+    path = Path(out)
+    if path.is_dir():
+        raise OSError(f"--out: {out} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"--out: there is no folder {path.parent}")
+    if path.exists() and not force:
+        raise FileExistsError(f"--out: {out} is there already; --force replaces it")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"--out: the folder {path.parent} cannot be written to")
+
+
+def is_stream(out: str) -> bool:
+    """Return whether this is standard output, a pipe or a device, which nothing can replace."""
+    if out in (STANDARD, "/dev/stdout"):
+        return True
+    return os.path.exists(out) and not os.path.isfile(out) and not os.path.isdir(out)
+
+
+@contextlib.contextmanager
+def opened(out: str) -> Iterator[IO[bytes]]:
+    """Give a file that takes its place when all is written, or a stream."""
+    from betafield import persistence
+
+    if out in (STANDARD, "/dev/stdout"):
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif is_stream(out):
+        with open(out, "wb") as stream:
+            yield stream
+    else:
+        with persistence.replacing(out) as file:
+            yield file
+
+
+def write_whole(write: Callable[[str], object], out: str, suffix: str) -> None:
+    """Write what can be written to a path only, also to a stream."""
+    if not is_stream(out):
+        write(out)
+        return
+    _require_no_terminal(out, f"a {suffix} file")
+    with tempfile.TemporaryDirectory(prefix="betafield-") as folder:
+        path = os.path.join(folder, f"stdout{suffix}")
+        write(path)
+        with open(path, "rb") as file, opened(out) as stream:
+            shutil.copyfileobj(file, stream)
+
+
+def _require_no_terminal(out: str, what: str) -> None:
+    if is_stream(out) and sys.stdout.isatty():
+        raise UsageError(f"--out: {what} is not for a terminal; name a file, or pipe it somewhere")
+
+
+# Tables ------------------------------------------------------------------------------------
+
+
+def form(out: str, named: str | None) -> str:
+    """Return the format that was named, or that the end of the file's name says."""
+    if named is not None:
+        if named not in FORMATS.values():
+            raise UsageError(f"--format: found {named!r}; csv, parquet or json is needed")
+        return named
+    if is_stream(out):
+        return "csv"
+    suffix = Path(out).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(
+            f"--out: found {out!r}; it must end in {', '.join(FORMATS)}, or take --format"
+        )
+    return FORMATS[suffix]
+
+
+def write_tables(tables: Iterator[Columns], out: str, name: str) -> int:
+    """Write tables with the same columns under each other, and return the number of rows."""
+    if name == "parquet":
+        _require_no_terminal(out, "a Parquet file")
+    first = next(tables)  # what is wrong with the first rows is known before a file is made
+    rows = len(next(iter(first.values())))
+    with opened(out) as file, WRITERS[name](file, list(first)) as writer:
+        writer.write(first)
+        for table in tables:
+            writer.write(table)
+            rows += len(next(iter(table.values())))
+    return rows
+
+
+class _CSV:
+    """Comma separated values in UTF-8, numbers to the last digit."""
+
+    def __init__(self, file: IO[bytes], names: list[str]) -> None:
+        self.file, self.names = file, names
+
+    def __enter__(self) -> _CSV:
+        self._put([self.names])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left to do."""
+
+    def write(self, table: Columns) -> None:
+        """Write some rows."""
+        self._put(zip(*(column.tolist() for column in table.values()), strict=True))
+
+    def _put(self, rows: Any) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self.file.write(text.getvalue().encode())
+
+
+class _JSON:
+    """A list with an object a row, each on a line of its own."""
+
+    def __init__(self, file: IO[bytes], names: list[str]) -> None:
+        self.file, self.names, self.between = file, names, "[\n"
+
+    def __enter__(self) -> _JSON:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        """Close the list, if all went well."""
+        if kind is None:
+            self.file.write(("[]\n" if self.between == "[\n" else "\n]\n").encode())
+
+    def write(self, table: Columns) -> None:
+        """Write some rows."""
+        for row in zip(*(column.tolist() for column in table.values()), strict=True):
+            record = dict(zip(self.names, row, strict=True))
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            self.file.write(f"{self.between}{line}".encode())
+            self.between = ",\n"
+
+
+class _Parquet:
+    """Parquet, a row group for each table."""
+
+    def __init__(self, file: IO[bytes], names: list[str]) -> None:
+        self.file, self.names = file, names
+        self.writer: Any = None
+
+    def __enter__(self) -> _Parquet:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        """Write the foot, if all went well; without it, nobody takes this for a whole table."""
+        if self.writer is not None and kind is None:
+            self.writer.close()
+        elif self.writer is not None:
+            self.writer.is_open = False  # or its end would write the foot
+
+    def write(self, table: Columns) -> None:
+        """Write some rows."""
+        from betafield.files import arrow
+
+        pa = arrow()
+        cells = pa.table(list(table.values()), self.names)
+        if self.writer is None:
+            # The file belongs to the caller, and outlives the writer that would close it.
+            self.writer = pa.parquet.ParquetWriter(pa.PythonFile(self.file, mode="w"), cells.schema)
+        self.writer.write_table(cells)
+
+
+WRITERS: dict[str, Any] = {"csv": _CSV, "json": _JSON, "parquet": _Parquet}
