@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-previous lint types check bench bench-scale paper paper-quick clean
+.PHONY: help demo test test-previous lint types check bench bench-scale docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,6 +25,8 @@ PARALLEL := --numprocesses auto
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(VENV)/.installed-dev  ## the whole test suite, with coverage of src
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
 	$(BIN)/pytest --quiet --cov --cov-append --cov-report= tests/test_paper.py
@@ -64,9 +66,13 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/settling.py
 	$(BENCH)/bin/python benchmarks/intervals.py
 	$(BENCH)/bin/python benchmarks/files.py
+	$(BENCH)/bin/python benchmarks/alternatives.py
 
 bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
 	$(BENCH)/bin/python benchmarks/scale.py
+
+docs: $(VENV)/.installed-dev  ## the site, into out/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
 	$(BIN)/python -m paper

@@ -15,9 +15,17 @@ of the package is one word of that sentence:
     sharing      how trials under different contexts share a window
     local        polynomials fitted to the trials of a window
     weighing     which windows predict best, learned from the trials
+    choosing     which windows to use
     bands        intervals with a finite-sample guarantee
     guarantees   what can be promised: rates, error bounds, trials needed
     estimators   SmoothBetaClassifier, for people who know scikit-learn
+    persistence  one file of values and arrays, no pickle
+    plain        options and labels as JSON has them
+    state        what a model has learned, to a file and back
+    observed     what a fitted model has seen, told by its windows
+    plots        pictures: fields, calibration, bandwidths, windows
+    report       one page of HTML about a model
+    cli          the command line
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
     dask         the same estimator over dask collections
     baselines    what others do, with the same methods, to compare
@@ -30,9 +38,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from betafield import baselines, contexts, guarantees, testing
+    from betafield import baselines, contexts, guarantees, plots, report, testing
     from betafield.calibration import FieldCalibratedClassifier
-    from betafield.estimators import SmoothBetaClassifier
+    from betafield.estimators import SmoothBetaClassifier, load
     from betafield.priors import Prior
 
 __version__ = "0.1.0"
@@ -44,14 +52,18 @@ __all__ = [
     "baselines",
     "contexts",
     "guarantees",
+    "load",
+    "plots",
+    "report",
     "testing",
 ]
 
-_MODULES = {"baselines", "contexts", "guarantees", "testing"}
+_MODULES = {"baselines", "contexts", "guarantees", "plots", "report", "testing"}
 _HOMES = {
     "FieldCalibratedClassifier": "betafield.calibration",
     "Prior": "betafield.priors",
     "SmoothBetaClassifier": "betafield.estimators",
+    "load": "betafield.estimators",
 }
 
 
