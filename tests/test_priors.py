@@ -68,3 +68,8 @@ def test_two_equal_functions_are_one_for_every_class():
 def test_a_list_and_integers_are_a_pair_too():
     assert shapes([1, 2], ANYWHERE, 2).tolist() == [[2.0, 1.0]]
     assert shapes(np.array([1, 2]), ANYWHERE, 2).tolist() == [[2.0, 1.0]]
+
+
+def test_a_shape_counts_no_more_trials_than_can_be_counted():
+    with pytest.raises(ValueError, match=r"prior: found a shape of 1e\+100; shapes must be"):
+        shapes((1e100, 1.0), ANYWHERE, 2)

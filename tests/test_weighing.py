@@ -1385,3 +1385,13 @@ def test_gathered_trials_give_the_same_bits_in_any_order(monkeypatch):
     order = np.random.default_rng(27).permutation(3000)
     one, other = make(2).fit(X, y), make(2).fit(X[order], y[order])
     assert_same_answers(one, other, X)
+
+
+def test_one_point_under_many_contexts_is_one_place():
+    rates = np.random.default_rng(0).uniform(0.0, 0.5, size=400)
+    doses = np.repeat(np.arange(8.0), 50)[:, None]
+    died = np.random.default_rng(1).uniform(size=400) < rates + (1 - rates) * doses[:, 0] / 8
+    model = SmoothBetaClassifier().fit(doses, died, context=contexts.background(rates))
+    assert model.weights_["width"].min() * 8 >= 1.0  # eight doses, each with an eighth to itself
+    between = model.posterior(np.arange(0.5, 7.0)[:, None])
+    assert (between.std() < 0.2).all()  # the prior's is 0.29

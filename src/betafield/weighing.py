@@ -293,11 +293,16 @@ def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> Floats:
 
 
 class Sample(NamedTuple):
-    """Some places, each once, the share of all that they are, and whether they are many."""
+    """Some places, sorted, the share of all that they are, and whether they are many."""
 
     places: Places
     share: float
     is_large: bool
+
+    def n_points(self) -> int:
+        """Return the number of different points; at one there may be several shifts."""
+        axes = self.places.axes
+        return 1 + int(np.any(axes[:, 1:] != axes[:, :-1], axis=0).sum())
 
     def some(self, n: int) -> npt.NDArray[np.bool_]:
         """Return a mask of about n of the places, or of all if there are no more."""
@@ -377,11 +382,13 @@ class Weighing:
 
     @functools.cached_property
     def _n_places(self) -> int:
-        """The number of points with trials: one may stand in several parts."""
+        """The number of points with trials: one may stand in several parts, and under shifts."""
         if self.total is not None:
             return self.total
         known = self._hashes
-        return known[0].size if len(known) == 1 else np.unique(np.concatenate(known)).size
+        if len(known) == 1 and self.parts[0].shifts is None:
+            return known[0].size
+        return np.unique(np.concatenate(known)).size
 
     def _sample(self, share: float, is_large: bool) -> Sample:
         from betafield.windows.base import concatenate
@@ -424,7 +431,7 @@ class Weighing:
 
         stretch = np.array(relevance)[:, None]
         places = sample.places._replace(axes=sample.places.axes * stretch)
-        widths = self._widths(relevance, places.size, band)
+        widths = self._widths(relevance, sample.n_points(), band)
         asked = places.where(sample.some(self.scoring.most(sample.is_large)))
         hole = self._hole(relevance, widths[0]) if sample.is_large else 0.0
         shapes = self.shapes_at(asked.axes / stretch)
