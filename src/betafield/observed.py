@@ -314,7 +314,8 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
 
     The trials are dealt into five folds at random, each trial by itself, also those of one place:
     new trials come where earlier ones came. For each fold a model with the same parameters and
-    units learns from the other four, choosing its widths anew, and predicts the trials of the fold.
+    units learns from the other four, and predicts the trials of the fold. Windows that were chosen
+    by all trials are kept: they are few numbers, and to choose them is most of the time of a fit.
     What weights that are not whole leave over at a place goes to one fold together.
 
     Parameters
@@ -395,11 +396,10 @@ def _chances(model: SmoothBetaClassifier, axes: Floats, counts: Ints, points: Fl
 
 
 def _learner(model: SmoothBetaClassifier, axes: Floats, counts: Ints) -> SmoothBetaClassifier:
-    """Return a model with the same parameters and units that knows these trials only."""
+    """Return a model with the same parameters, units and windows that knows these trials only."""
     from betafield.windows import Forest, Places
 
     draft = model._draft()
-    draft.__dict__.pop("_chosen_", None)
     draft.relevance_ = np.ones(len(axes))
     wholes, fractions = (int(part.sum()) for part in (counts[:2], counts[2:]))
     draft._seen_ = sharing.Seen(wholes * int(trials.FRACTIONS) + fractions)

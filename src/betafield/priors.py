@@ -90,7 +90,7 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
         where = f"prior row {row}" if callable(prior) else "prior"
         raise ValueError(
             f"{where}: found a shape of {float(columns[which, row])!r}; "
-            f"shapes must be positive and at most {MOST:g}"
+            f"shapes must be positive and finite, at most {MOST:g}"
         )
     return columns.T
 

@@ -42,7 +42,7 @@ def write(
 
     The model alone is enough: it holds all trials. The same model gives the same page. A file that
     was there is replaced when all went well, and stays as it was when not. To check calibration,
-    five models are fitted: that is most of the time it takes.
+    five models learn from four fifths of the trials each, in the windows of the model.
 
     Parameters
     ----------
