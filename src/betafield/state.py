@@ -110,7 +110,7 @@ def load(path: Any, make: Callable[..., Any]) -> Any:
 
 def _state(model: Any) -> tuple[dict[str, Any], Arrays]:
     """Return the values and the arrays of a fitted model."""
-    built, waiting = model.windows_._state
+    built, waiting = model.windows_.parts
     names = getattr(model, "feature_names_in_", None)
     values = {
         "built": len(built),
@@ -135,8 +135,8 @@ def _state(model: Any) -> tuple[dict[str, Any], Arrays]:
     }
     if values["chosen"] is not None:
         arrays |= _stored_records("chosen", model._chosen_[2])
-    for i, index in enumerate(built):
-        arrays |= _stored_places(f"built.{i}", index.places)
+    for i, places in enumerate(built):
+        arrays |= _stored_places(f"built.{i}", places)
     for i, places in enumerate(waiting):
         arrays |= _stored_places(f"waiting.{i}", places)
     return values, arrays
@@ -412,7 +412,7 @@ def _attributes(learned: Learned) -> dict[str, Any]:
         "bounds_": learned.bounds,
         "relevance_": weights["relevance"][0],
         "weights_": weights,
-        "windows_": _forest(learned),
+        "windows_": Forest.of(learned.n_features, learned.metric, learned.built, learned.waiting),
         "_units_": learned.units,
         "_seen_": learned.seen,
         "_sharing_": learned.sharing,
@@ -423,15 +423,3 @@ def _attributes(learned: Learned) -> dict[str, Any]:
     if learned.names is not None:
         attributes["feature_names_in_"] = np.array(learned.names, dtype=object)
     return attributes
-
-
-def _forest(learned: Learned) -> Forest:
-    """Return the windows, each index built from its places, which are in its order."""
-    forest = Forest(learned.n_features, learned.metric)
-    for part in learned.parts:
-        distorted = 0 if part.shifts is None else part.shifts.total()
-        forest = forest._grown(part.counts.sum(axis=1, dtype=np.int64), distorted)
-    built = tuple(forest._build(part, presorted=True) for part in learned.built)
-    forest._state = built, tuple(learned.waiting)
-    forest._waiting_rows = sum(part.size for part in learned.waiting)
-    return forest

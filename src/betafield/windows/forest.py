@@ -89,6 +89,33 @@ class Forest:
         return grown
 
     @property
+    def parts(self) -> tuple[list[Places], list[Places]]:
+        """The places of each index, and the batches that wait, from which `of` makes it again."""
+        built, waiting = self._state
+        return [index.places for index in built], list(waiting)
+
+    @classmethod
+    def of(cls, d: int, metric: str, built: list[Places], waiting: list[Places]) -> Forest:
+        """Return the forest that has these parts: the same indexes, the same sums of floats.
+
+        Examples
+        --------
+        >>> forest = Forest(d=1).insert(Places(np.array([[0.1, 0.2]]), np.array([[1, 1]])))
+        >>> Forest.of(1, "euclidean", *forest.parts).totals
+        array([2])
+        """
+        forest = cls(d, metric)
+        for part in (*built, *waiting):
+            distorted = 0 if part.shifts is None else part.shifts.total()
+            forest = forest._grown(part.counts.sum(axis=1, dtype=np.int64), distorted)
+        indexes = tuple(forest._build(part, presorted=True) for part in built)
+        forest._state, forest._waiting_rows = (
+            (indexes, tuple(waiting)),
+            sum(p.size for p in waiting),
+        )
+        return forest
+
+    @property
     def indexes(self) -> tuple[Index, ...]:
         """The indexes, the largest first."""
         built, waiting = self._state
