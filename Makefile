@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-previous lint types check bench bench-scale docs paper paper-quick clean
+.PHONY: help demo test environments test-previous lint types check bench bench-scale docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,8 @@ $(PREVIOUS)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(PREVIOUS)
 	$(PREVIOUS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]' 'scikit-learn==1.8.*'
 	@touch $@
+
+environments: $(VENV)/.installed-dev $(PREVIOUS)/.installed  ## both environments of the tests, two at a time with -j2
 
 test-previous: $(PREVIOUS)/.installed  ## what touches scikit-learn, with its previous release
 	$(ONE_THREAD) $(PREVIOUS)/bin/pytest --quiet $(PARALLEL) tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
