@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from betafield._extras import needed
+
 Ints = npt.NDArray[np.int64]
 
 # Bytes of a Parquet column that are read at once, and of a CSV file, of which pyarrow reads some
@@ -38,13 +40,7 @@ LISTED = 12
 
 def arrow() -> Any:
     """Return pyarrow with its readers, or say how to install it."""
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("pyarrow is needed here: pip install 'betafield[files]'") from error
-    return pyarrow
+    return needed("files", "pyarrow", "pyarrow.csv", "pyarrow.parquet")
 
 
 # Paths -------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ import secrets
 import stat
 import struct
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -158,7 +159,7 @@ def _target(name: str) -> tuple[str, int | None]:
 def _created(name: str, mode: int | None) -> BinaryIO:
     """Return a new file with this mode, or with the one that is usual."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    file = open(os.open(name, flags, 0o666), "wb")  # noqa: SIM115
+    file = os.fdopen(os.open(name, flags, 0o666), "wb")
     if mode is not None and hasattr(os, "fchmod"):
         os.fchmod(file.fileno(), mode)
     return file
@@ -235,7 +236,7 @@ def _refusal(name: str, why: str) -> ValueError:
     return ValueError(f"path: {name!r} {why}")
 
 
-def _opened(name: str) -> BinaryIO:
+def _opened(name: str) -> BufferedReader:
     """Open a regular file; another kind could make the reader wait for ever."""
     try:
         _require_regular(name, os.stat(name).st_mode)
@@ -243,7 +244,7 @@ def _opened(name: str) -> BinaryIO:
         raise FileNotFoundError(f"path: found {name!r}, but there is no such file") from error
     # It may have become another since.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = open(os.open(name, flags), "rb")  # noqa: SIM115
+    file = os.fdopen(os.open(name, flags), "rb")
     try:
         _require_regular(name, os.fstat(file.fileno()).st_mode)
     except ValueError:
@@ -350,12 +351,12 @@ def _require_size(name: str, size: int, header: int, layout: list[Declared]) -> 
         raise _refusal(name, f"is damaged: it has {size} bytes, and an array of {longest} rows")
 
 
-def _require_hash(name: str, file: BinaryIO, size: int) -> None:
+def _require_hash(name: str, file: BufferedReader, size: int) -> None:
     """Raise unless the checksum at the end is that of all before it, which stays on disk."""
     digest, chunk = hashlib.sha256(), memoryview(bytearray(min(CHUNK, size)))
     file.seek(0)
     while size > 0:
-        got = file.readinto(chunk[:size])  # type: ignore[attr-defined]
+        got = file.readinto(chunk[:size])
         if not got:
             break
         digest.update(chunk[:got])
@@ -364,11 +365,11 @@ def _require_hash(name: str, file: BinaryIO, size: int) -> None:
         raise _refusal(name, "is damaged: its checksum differs")
 
 
-def _array(name: str, file: BinaryIO, declared: Declared) -> npt.NDArray[Any]:
+def _array(name: str, file: BufferedReader, declared: Declared) -> npt.NDArray[Any]:
     """Return the array that is next in the file."""
     array = np.empty(declared.shape, dtype=declared.dtype)
     memory = _bytes(array)
-    if file.readinto(memory) != memory.size:  # type: ignore[attr-defined]
+    if file.readinto(memory.data) != memory.size:
         raise _refusal(name, "has changed while it was read")
     _require_zeros(name, file, -memory.size % ALIGN)
     if array.dtype == np.bool_ and memory.max(initial=0) > 1:

@@ -24,6 +24,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from betafield._extras import needed
+
 NAME = "betafield"
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 DEBUG = "--debug"
@@ -84,10 +86,7 @@ def _without_debug(arguments: list[str]) -> list[str]:
 
 
 def _run(given: list[str]) -> int:
-    try:
-        import typer
-    except ImportError as error:
-        raise ImportError(f"typer is needed here: pip install '{NAME}[cli]'") from error
+    typer = needed("cli", "typer")
     from betafield.cli.commands import app
 
     if sys.stdout is None:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from betafield._extras import needed
+
 # Seconds after which people want to know how far it is.
 PATIENCE = 2.0
 
@@ -20,14 +22,7 @@ Advance = Callable[[float], None]
 
 def rich() -> Any:
     """Return rich with what is used of it, or say how to install it."""
-    try:
-        import rich
-        import rich.console
-        import rich.progress
-        import rich.table
-    except ImportError as error:
-        raise ImportError("rich is needed here: pip install 'betafield[cli]'") from error
-    return rich
+    return needed("cli", "rich", "rich.console", "rich.progress", "rich.table")
 
 
 def printable(text: str) -> str:

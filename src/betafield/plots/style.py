@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield._extras import needed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,11 +34,7 @@ MARKED = 2_000
 
 def pyplot() -> Any:
     """Return matplotlib's pyplot, or say how to install it."""
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError("matplotlib is needed here: pip install 'betafield[plot]'") from error
-    return plt
+    return needed("plot", "matplotlib.pyplot")
 
 
 # Names -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from betafield import persistence
+from betafield._extras import needed
 from betafield.bandwidth import is_positive
 from betafield.observed import require_model
 
@@ -113,13 +114,7 @@ def html(
 
 
 def _require_packages() -> None:
-    try:
-        import jinja2  # noqa: F401
-        import plotly  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "jinja2 and plotly are needed here: pip install 'betafield[report]'"
-        ) from error
+    needed("report", "jinja2", "plotly")
 
 
 def _require_text(name: str, value: Any) -> None:

@@ -1,0 +1,24 @@
+"""Packages that only some need: imported where they are used."""
+
+from importlib import import_module
+from typing import Any
+
+
+def needed(extra: str, *names: str) -> Any:
+    """Return the first of these modules, all of them imported, or say what installs them.
+
+    Examples
+    --------
+    >>> needed("plot", "graphics_of_tomorrow.lines")
+    Traceback (most recent call last):
+    ImportError: graphics_of_tomorrow is needed here: pip install 'betafield[plot]'
+    """
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            package = name.partition(".")[0]
+            raise ImportError(
+                f"{package} is needed here: pip install 'betafield[{extra}]'"
+            ) from error
+    return import_module(names[0])
