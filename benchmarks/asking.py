@@ -1,0 +1,271 @@
+"""Asking what to test next: how long it takes, and how many trials it saves.
+
+``python benchmarks/asking.py``; the results are also written to out/asking.json.
+
+- ask, tell: medians at t trials in 2-D, 1,024 candidates and 32 around the best, the default model
+  after many trials (one window, "loo"), fitted to all but the last trials at once. Each ask follows
+  a tell, so that nothing is known from the last one.
+- threshold: x in [0, 1], two alternatives, 75 % correct. Median absolute error after 100 trials of
+  the default experiment, each trial told with its guess rate, against QUEST+ (Watson 2017) with its
+  Weibull family (threshold and slope unknown, guess rate known): the same rule in NumPy, after one
+  run of the package questplus, where it is installed, has given the same estimates. Two functions
+  are of the family; three are not: "kink" (slow, then at once), "two stages", and "step", which is
+  steeper than the family goes.
+- random placement: its error with twice the trials over ours, with the same model.
+- level set: two features, share of the space on the wrong side after 200 trials, random placement
+  over ours.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from report import Row, Target, refuse_unless, run, seconds
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, xlogy
+
+from betafield import SmoothBetaClassifier, contexts
+from betafield.decisions import Everywhere, Experiment, LevelSet, Maximize
+
+Floats = npt.NDArray[np.float64]
+
+RESULTS = Path("out") / "asking.json"
+TITLE = "betafield.decisions: what to test next"
+CHANCE = contexts.guess_lapse(1 / 2)
+CORRECT = 0.75
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything one run measures."""
+
+    told: int
+    asks: int
+    trials: int
+    runs: int
+    plane_trials: int
+    plane_runs: int
+
+
+FULL = Sizes(10**5, 101, 100, 40, 200, 20)
+QUICK = Sizes(10**4, 11, 30, 4, 40, 2)
+
+
+# How long ----------------------------------------------------------------------------------
+
+
+def times(sizes: Sizes) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    X = rng.random((sizes.told, 2))
+    y = rng.random(sizes.told) < plane(X, *CIRCLE)
+    model = SmoothBetaClassifier("loo", bounds=[(0, 1), (0, 1)]).fit(X, y)
+    for goal, strategy in (
+        (LevelSet(0.5), "boundary"),
+        (LevelSet(0.5), "entropy"),
+        (Everywhere(), "variance"),
+        (Maximize(), "thompson"),
+        (Maximize(), "ucb"),
+    ):
+        experiment = Experiment({"x": (0, 1), "y": (0, 1)}, goal, model, 0, strategy)
+        ask, tell = timed(experiment, sizes.asks, rng)
+        name = f"ask, {strategy}, {sizes.told:,} trials"
+        yield Row(name, 1e3 * ask, " ms", Target(5, 1), {"ask": ask})
+    yield Row(f"tell, {sizes.told:,} trials", 1e3 * tell, " ms", Target(1), {"tell": tell})
+
+
+def timed(experiment: Experiment, n: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the median seconds of an ask and of a tell."""
+    experiment.tell(experiment.ask(), success=True)
+    taken = []
+    for _ in range(n):
+        ask = seconds(experiment.ask)
+        trial = experiment.pending()[0]
+        outcome = bool(rng.random() < 0.5)
+        taken.append((ask, seconds(partial(experiment.tell, trial, success=outcome))))
+    asks, tells = zip(*taken, strict=True)
+    return median(asks), median(tells)
+
+
+# One feature -------------------------------------------------------------------------------
+
+
+def weibull(threshold: float, slope: float, x: Any) -> Floats:
+    return np.asarray(1.0 - np.exp(-((np.asarray(x) / threshold) ** slope)))
+
+
+def kink(x: Any) -> Floats:
+    x = np.asarray(x)
+    return np.where(x < 0.55, 0.25 * x / 0.55, 0.25 + 0.75 * np.clip((x - 0.55) / 0.06, 0, 1))
+
+
+def two_stages(x: Any) -> Floats:
+    x = np.asarray(x)
+    return np.asarray(0.2 * ndtr((x - 0.15) / 0.05) + 0.8 * ndtr((x - 0.7) / 0.04))
+
+
+def step(x: Any) -> Floats:
+    return np.asarray(ndtr((np.asarray(x) - 0.45) / 0.01))
+
+
+RIGHT = {
+    "Weibull(0.4, 3)": partial(weibull, 0.4, 3.0),
+    "Weibull(0.6, 5)": partial(weibull, 0.6, 5.0),
+}
+WRONG = {"kink": kink, "two stages": two_stages, "step": step}
+CURVES: dict[str, Callable[[Any], Floats]] = RIGHT | WRONG
+
+
+def truth(name: str) -> float:
+    return float(brentq(lambda x: float(CURVES[name](x)) - 0.5, 0.01, 1.0))
+
+
+def correct(name: str, x: float, rng: np.random.Generator) -> bool:
+    return bool(rng.uniform() < 0.5 + 0.5 * float(CURVES[name](x)))
+
+
+def ours(name: str, strategy: str | None, n: int, seed: int) -> float:
+    """Return the error of the threshold after n trials."""
+    goal = LevelSet(CORRECT, under=CHANCE)
+    experiment = Experiment({"x": (0, 1)}, goal, None, seed, strategy)
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        trial = experiment.ask()
+        experiment.tell(trial, success=correct(name, trial["x"], rng), context=CHANCE)
+    return abs(experiment.status()["known"]["threshold"] - truth(name))
+
+
+STIMULI = np.linspace(0.01, 1, 100)
+THRESHOLDS, SLOPES = np.linspace(0.02, 1, 50), np.linspace(1, 10, 19)
+
+
+def quest_plus(name: str, n: int, seed: int) -> float:
+    """Return the estimate of QUEST+: least expected entropy of its parameters, then their means."""
+    threshold, slope = (a.ravel() for a in np.meshgrid(THRESHOLDS, SLOPES, indexing="ij"))
+    p = 0.5 + 0.5 * weibull(threshold, slope, STIMULI[:, None])
+    belief = np.full(threshold.size, 1 / threshold.size)
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        chance = p @ belief
+        yes, no = p * belief / chance[:, None], (1 - p) * belief / (1 - chance)[:, None]
+        left = -chance * xlogy(yes, yes).sum(axis=1) - (1 - chance) * xlogy(no, no).sum(axis=1)
+        best = int(np.argmin(left))
+        belief = belief * (p[best] if correct(name, STIMULI[best], rng) else 1 - p[best])
+        belief /= belief.sum()
+    return crossing(float(belief @ threshold), float(belief @ slope))
+
+
+def crossing(threshold: float, slope: float) -> float:
+    return float(threshold * (-np.log(2 * (1 - CORRECT))) ** (1 / slope))
+
+
+def package(name: str, n: int, seed: int) -> float:
+    """Return the estimate of the package questplus."""
+    from questplus import QuestPlus
+
+    quest = QuestPlus(
+        stim_domain={"intensity": STIMULI},
+        func="weibull",
+        stim_scale="linear",
+        param_domain={
+            "threshold": THRESHOLDS,
+            "slope": SLOPES,
+            "lower_asymptote": [0.5],
+            "lapse_rate": [0.0],
+        },
+        outcome_domain={"response": ["Yes", "No"]},
+        stim_selection_method="min_entropy",
+        param_estimation_method="mean",
+    )
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        stimulus = quest.next_stim
+        answer = "Yes" if correct(name, float(stimulus["intensity"]), rng) else "No"
+        quest.update(stim=stimulus, outcome={"response": answer})
+    found = quest.param_estimate
+    return crossing(float(found["threshold"]), float(found["slope"]))
+
+
+def theirs(name: str, n: int, seed: int) -> float:
+    return abs(quest_plus(name, n, seed) - truth(name))
+
+
+def require_the_same_rule(n: int) -> None:
+    """Stop unless the package gives the same estimate; say so where it is not installed."""
+    try:
+        found = package("kink", n, 0)
+    except ImportError:
+        print("questplus is not installed: its rule was not compared with the package's")
+        return
+    refuse_unless(abs(found - quest_plus("kink", n, 0)) < 1e-9, "QUEST+ is not questplus's")
+
+
+def threshold(sizes: Sizes) -> Iterator[Row]:
+    require_the_same_rule(sizes.trials)
+    n, runs = sizes.trials, sizes.runs
+    with ProcessPoolExecutor(2) as pool:
+        for name in CURVES:
+            mine = errors(pool, partial(ours, name, None, n), runs)
+            quest = errors(pool, partial(theirs, name, n), runs)
+            chance = errors(pool, partial(ours, name, "random", 2 * n), runs)
+            numbers = {"ours": mine, "QUEST+": quest, f"random, {2 * n} trials": chance}
+            wanted = Target(1 if name in RIGHT else 2, more_is_better=True)
+            yield Row(f"{name}: error, QUEST+ / ours", quest / mine, "×", wanted, numbers, "")
+            again = Target(1, more_is_better=True)
+            named = f"{name}: error, random with {2 * n} trials / ours"
+            yield Row(named, chance / mine, "×", again, numbers, "")
+
+
+def errors(pool: ProcessPoolExecutor, one: Callable[[int], float], runs: int) -> float:
+    return median(pool.map(one, range(runs)))
+
+
+# Two features ------------------------------------------------------------------------------
+
+
+CIRCLE, SLOPE = (0.0, 25.0), (1.0, 12.0)
+
+
+def plane(X: Floats, shape: float, steep: float) -> Floats:
+    """Return a success probability that crosses 1/2 on a circle, or on a slanted line."""
+    circle = 0.3 - np.hypot(X[:, 0] - 0.5, X[:, 1] - 0.4)
+    line = X[:, 0] + 0.5 * X[:, 1] - 0.7
+    return np.asarray(expit(steep * ((1 - shape) * circle + shape * line)))
+
+
+def wrong_share(field: tuple[float, float], strategy: str | None, n: int, seed: int) -> float:
+    """Return the share of the space on the wrong side after n trials."""
+    experiment = Experiment({"x": (0, 1), "y": (0, 1)}, LevelSet(0.5), None, seed, strategy)
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        trial = experiment.ask()
+        p = plane(np.array([[trial["x"], trial["y"]]]), *field)[0]
+        experiment.tell(trial, success=rng.uniform() < p)
+    side = (np.arange(40) + 0.5) / 40
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    above = experiment.model.posterior(grid).prob_above(0.5) > 0.5
+    return float(np.mean(above != (plane(grid, *field) > 0.5)))
+
+
+def level_set(sizes: Sizes) -> Iterator[Row]:
+    n, runs = sizes.plane_trials, sizes.plane_runs
+    with ProcessPoolExecutor(2) as pool:
+        for name, field in (("circle", CIRCLE), ("line", SLOPE)):
+            mine = np.mean(list(pool.map(partial(wrong_share, field, None, n), range(runs))))
+            chance = np.mean(list(pool.map(partial(wrong_share, field, "random", n), range(runs))))
+            numbers = {"ours": float(mine), "random": float(chance)}
+            target = Target(2, more_is_better=True)
+            value = float(chance / mine)
+            yield Row(f"{name}: wrong share, random / ours", value, "×", target, numbers, "")
+
+
+MEASUREMENTS = {"times": times, "threshold": threshold, "level-set": level_set}
+
+if __name__ == "__main__":
+    sys.exit(run(TITLE, __doc__, MEASUREMENTS, FULL, QUICK, RESULTS))

@@ -1,0 +1,213 @@
+"""How much each candidate is worth testing next: one function a strategy.
+
+Every function returns one score a candidate, and the words for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+if TYPE_CHECKING:
+    from betafield import SmoothBetaClassifier
+    from betafield.decisions.goals import Goal
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+Rng = np.random.Generator
+
+# Cosines that a drawn field is made of.
+WAVES = 32
+# Draws after which the second leader is the second of the first draw.
+MOST_DRAWS = 32
+LEVEL = 0.95
+# Numbers that are held at once.
+BLOCK = 1 << 20
+
+
+class Scores(NamedTuple):
+    """What candidates are worth, and what that is.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+    quantity : str
+    power : float or None
+        A candidate is drawn in proportion to this power of its value; None: the highest is taken.
+    """
+
+    values: Floats
+    quantity: str
+    power: float | None = None
+
+
+class Scene(NamedTuple):
+    """What a score depends on: a model, a goal, and candidates with their posteriors."""
+
+    model: SmoothBetaClassifier
+    goal: Any
+    rows: Floats
+    shares: Floats
+    posterior: Posterior
+
+
+def variance(scene: Scene, _: Rng) -> Scores:
+    """Posterior variance × window volume: the error that a trial can take away."""
+    volume = volumes(scene.model, scene.shares)
+    return Scores(scene.posterior.var() * volume, "posterior variance × window volume")
+
+
+def volumes(model: Any, shares: Floats) -> Floats:
+    """Return which share of the space lies in the window around each point, as if it were a box.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(0.1, bounds=[(0, 1)]).fit([[0], [1]], [0, 1])
+    >>> volumes(model, np.array([[0.0], [0.5]])).round(3).tolist()
+    [0.1, 0.2]
+    """
+    total = np.zeros(len(shares))
+    sides = (model.bounds_[:, 1] - model.bounds_[:, 0]) / model.scale_
+    for record in model.weights_:
+        reach = record["width"] / np.maximum(record["relevance"] * sides, 1e-300)
+        ends = np.minimum(shares + reach, 1.0) - np.maximum(shares - reach, 0.0)
+        total += record["weight"] * ends.prod(axis=1)
+    return total
+
+
+def boundary(scene: Scene, _: Rng) -> Scores:
+    """How unsure it is on which side of the level π is; drawn in proportion to the square.
+
+    P(π > p) (1 − P(π > p)) is high all along the boundary, however many trials are there, so that
+    trials lie on both sides of it and show where it is.
+    """
+    above = scene.goal.seen(scene.posterior).prob_above(scene.goal.p)
+    p = scene.goal.p
+    quantity = f"P(π > {p}) · P(π < {p})"
+    return Scores(above * (1.0 - above), quantity, power=2.0)
+
+
+def entropy(scene: Scene, _: Rng) -> Scores:
+    """Bits by which a trial is expected to lower the entropy of {π(x) > p}."""
+    belief = scene.goal.seen(scene.posterior)
+    above = belief.prob_above(scene.goal.p)
+    bits = information(belief.mean(), belief.std(), above, scene.goal.p)
+    return Scores(bits, f"expected entropy reduction of {{π > {scene.goal.p}}}, in bits,")
+
+
+def information(mean: Floats, std: Floats, above: Floats, p: float) -> Floats:
+    """Return what the outcome of a trial tells of whether π > p, in bits.
+
+    With q = P(π > p) and m₁, m₀ the means of π above and below p,
+
+        I = H(E[π]) − q H(m₁) − (1 − q) H(m₀),    H(m) = −m log₂ m − (1 − m) log₂(1 − m);
+
+    m₁ = E[π] + e/q and m₀ = E[π] − e/(1 − q), where e = σ φ((p − E[π])/σ) as if π were normal.
+
+    Examples
+    --------
+    A coin that is known to be fair, and one that may be biased either way:
+
+    >>> half = np.array([0.5, 0.5])
+    >>> information(half, np.array([0.001, 0.2]), half, 0.5).round(3).tolist()
+    [0.0, 0.075]
+    """
+    q = above.clip(1e-12, 1.0 - 1e-12)
+    spread = np.maximum(std, 1e-12)
+    excess = spread * np.exp(-0.5 * ((p - mean) / spread) ** 2) / np.sqrt(2.0 * np.pi)
+    higher = np.clip(mean + excess / q, p, 1.0)
+    lower = np.clip(mean - excess / (1.0 - q), 0.0, p)
+    bits = _bits(mean) - q * _bits(higher) - (1.0 - q) * _bits(lower)
+    return np.maximum(bits, 0.0)
+
+
+def _bits(p: Floats) -> Floats:
+    """Entropy of an outcome of probability p."""
+    return np.asarray((special.entr(p) + special.entr(1.0 - p)) / np.log(2.0))
+
+
+def thompson(scene: Scene, rng: Rng) -> Scores:
+    """Field drawn from the posterior; in a comparison, half the time its second leader wins."""
+    drawn = scene.goal.sign * fields(scene, 1, rng)[0]
+    if hasattr(scene.goal, "points") and len(drawn) > 1 and rng.random() < 0.5:
+        drawn = _without_leader(scene, int(np.argmax(drawn)), drawn, rng)
+    return Scores(drawn, f"π in a field drawn from the posterior{_turned(scene.goal)}")
+
+
+def _without_leader(scene: Scene, leader: int, drawn: Floats, rng: Rng) -> Floats:
+    """Return another draw in which another point leads, or this one without its leader."""
+    for again in fields(scene, MOST_DRAWS, rng):
+        if np.argmax(again) != leader:
+            return np.asarray(again)
+    rest = drawn.copy()
+    rest[leader] = -np.inf
+    return rest
+
+
+def many_fields(scene: Scene, n: int, rng: Rng) -> Floats:
+    """Return `fields`, some at a time."""
+    most = max(1, BLOCK // (WAVES * len(scene.rows)))
+    return np.concatenate([fields(scene, min(most, n - i), rng) for i in range(0, n, most)])
+
+
+def fields(scene: Scene, n: int, rng: Rng) -> Floats:
+    """Return n functions drawn from the posterior, at the candidates.
+
+    At each point π has the posterior's mean and variance, as a Beta read in logits; from point to
+    point it changes over the width of a window, for within it trials are shared.
+    """
+    mean, var = scene.posterior.mean(), scene.posterior.var()
+    mean = mean.clip(1e-9, 1.0 - 1e-9)
+    size = np.maximum(mean * (1.0 - mean) / np.maximum(var, 1e-15) - 1.0, 1e-3)
+    alpha, beta = size * mean, size * (1.0 - mean)
+    middle = special.psi(alpha) - special.psi(beta)
+    spread = np.sqrt(special.zeta(2.0, alpha) + special.zeta(2.0, beta))
+    noise = _noise(scene, n, rng)
+    return np.asarray(special.expit(middle + spread * noise))
+
+
+def _noise(scene: Scene, n: int, rng: Rng) -> Floats:
+    """Return n smooth functions of standard normal values that change over a window's width."""
+    scaled = scene.shares * windows_a_side(scene.model)
+    waves = rng.standard_normal((n, scaled.shape[1], WAVES))
+    phases = rng.uniform(0.0, 2.0 * np.pi, (n, 1, WAVES))
+    sizes = rng.standard_normal((n, WAVES, 1)) * np.sqrt(2.0 / WAVES)
+    return np.asarray((np.cos(scaled @ waves + phases) @ sizes)[..., 0])
+
+
+def windows_a_side(model: Any) -> Floats:
+    """Return the sides of the space, in widths of the heaviest window."""
+    sides = (model.bounds_[:, 1] - model.bounds_[:, 0]) / model.scale_
+    return np.asarray(sides * model.relevance_ / model.bandwidth_)
+
+
+def ucb(scene: Scene, _: Rng) -> Scores:
+    """Upper end of the finite-sample band, with the model's own `lipschitz`.
+
+    The band's guarantee is for trials placed without looking at outcomes. These are not: it is
+    used as a measure of what may be, not as a promise.
+    """
+    low, high = scene.model.band(scene.rows, scene.model.lipschitz, level=LEVEL, simultaneous=False)
+    # Ends are often equal, 1 above all; of equals the better mean goes first.
+    tie = 1e-9 * scene.goal.sign * scene.posterior.mean()
+    if scene.goal.sign > 0:
+        return Scores(high + tie, f"upper end of the {LEVEL:.0%} band of π")
+    return Scores(1.0 - low + tie, f"1 − lower end of the {LEVEL:.0%} band of π")
+
+
+def _turned(goal: Goal) -> str:
+    return ", lowest first" if getattr(goal, "sign", 1.0) < 0 else ""
+
+
+STRATEGIES: dict[str, Callable[[Scene, Rng], Scores]] = {
+    "variance": variance,
+    "boundary": boundary,
+    "entropy": entropy,
+    "thompson": thompson,
+    "ucb": ucb,
+}

@@ -1,0 +1,521 @@
+"""Bandits: pulls are what slow formulas say; rewards may be late; bad input changes nothing."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from betafield import SmoothBetaClassifier, contexts
+from betafield.decisions import FieldBandit
+from betafield.decisions.simulation import Regret, simulate
+from betafield.decisions.zooming import ZoomedField
+
+LINE = {"x": (0.0, 1.0)}
+KINDS = {
+    "continuum": ({"x": (0, 1), "y": (-2, 2)}, None),
+    "continuum, observed": (LINE, {"age": (20, 60)}),
+    "points": ([[0.0, 1.0], [0.5, 2.0], [1.0, 0.0]], None),
+    "names": (["a", "b", "c"], None),
+    "names, observed": (["a", "b", "c"], {"age": (20, 60)}),
+}
+POLICIES = ("thompson", "ucb")
+every_kind = pytest.mark.parametrize("kind", list(KINDS))
+every_policy = pytest.mark.parametrize("policy", POLICIES)
+
+
+def made(kind, policy="thompson", **options):
+    arms, observed = KINDS[kind]
+    return FieldBandit(arms, policy, observed=observed, random_state=0, **options)
+
+
+def seen(bandit, number):
+    """What is observed at a pull, if anything is."""
+    return {"age": 20.0 + number * 7 % 40} if bandit.arms.observed else None
+
+
+def played(bandit, n, start=0):
+    """Pull n times, each rewarded at once, by a rule that needs no chance."""
+    pulls = []
+    for number in range(start, start + n):
+        pull = bandit.pull(seen(bandit, number))
+        bandit.update(pull, success=(number * 13 + pull.index) % 3 == 0)
+        pulls.append(pull)
+    return pulls
+
+
+def told(pulls):
+    return [(pull.id, pull.arm, pull.features, pull.why) for pull in pulls]
+
+
+# What is pulled ------------------------------------------------------------------------------
+
+
+def test_ucb_of_named_arms_is_the_highest_quantile_of_their_beta():
+    wins, losses = np.zeros((2, 3))
+    bandit = made("names", "ucb")
+    rng = np.random.default_rng(0)
+    for t in range(50):
+        bounds = stats.beta.ppf(1 - 1 / (t + 2), 1 + wins, 1 + losses)
+        pull = bandit.pull()
+        assert bounds[pull.index] == pytest.approx(bounds.max(), rel=1e-9)
+        success = rng.uniform() < (0.2, 0.5, 0.8)[pull.index]
+        (wins if success else losses)[pull.index] += 1
+        bandit.update(pull, success)
+    assert np.argmax(wins + losses) == 2
+
+
+def test_ucb_of_points_counts_the_trials_within_the_window():
+    points = np.linspace(0, 1, 21)[:, None]
+    bandit = FieldBandit(points, "ucb", model=SmoothBetaClassifier(0.12), random_state=0)
+    rng = np.random.default_rng(1)
+    where, ends = [], []
+    for t in range(50):
+        near = np.abs(points - np.array(where)) <= 0.12
+        wins, held = near @ np.array(ends), near.sum(axis=1)
+        bounds = stats.beta.ppf(1 - 1 / (t + 2), 1 + wins, 1 + held - wins)
+        pull = bandit.pull()
+        assert bounds[pull.arm] == pytest.approx(bounds.max(), rel=1e-9)
+        where.append(pull["x0"])
+        ends.append(float(rng.uniform() < pull["x0"]))
+        bandit.update(pull, ends[-1])
+
+
+def test_thompson_pulls_an_arm_as_often_as_it_is_the_best():
+    bandit = FieldBandit(["a", "b"], random_state=0)
+    pulls = bandit.pull(n=12)
+    bandit.update(pulls, [pull.arm == "a" and pull.id % 2 == 0 for pull in pulls])
+    held = {arm: [p for p in pulls if p.arm == arm] for arm in "ab"}
+    wins = sum(pull.id % 2 == 0 for pull in held["a"])
+    rng = np.random.default_rng(0)
+    a = rng.beta(1 + wins, 1 + len(held["a"]) - wins, 100_000)
+    b = rng.beta(1, 1 + len(held["b"]), 100_000)
+    share = np.mean([pull.arm == "a" for pull in bandit.pull(n=4_000)])
+    assert share == pytest.approx(np.mean(a > b), abs=4 * np.sqrt(0.25 / 4_000))
+
+
+def test_thompson_draws_one_level_for_all_points():
+    points = np.linspace(0, 1, 11)[:, None]
+    bandit = FieldBandit(points, model=SmoothBetaClassifier(0.05), random_state=0)
+    bandit.update(bandit.pull(n=40), [True, False] * 20)
+    shapes = np.array([(p.alpha[0], p.beta[0]) for p in map(bandit.posterior, named(points))])
+    levels = []
+    for pull in bandit.pull(n=300):
+        level = float(pull.why.split("the ")[1].split(" quantile")[0])
+        draws = stats.beta.ppf(level, *shapes.T)
+        assert draws[pull.arm] == pytest.approx(draws.max(), abs=1e-3)
+        levels.append(level)
+    assert stats.kstest(levels, "uniform").pvalue > 1e-3
+
+
+def named(points):
+    return [{"x0": float(x)} for (x,) in points]
+
+
+def test_windows_are_as_narrow_as_the_trials_around_allow():
+    rng = np.random.default_rng(0)
+    X, y = rng.beta(2, 5, (300, 2)), rng.integers(2, size=300)
+    field, Q = ZoomedField([(0, 1)] * 2).partial_fit(X, y), rng.uniform(size=(40, 2))
+    far = np.hypot(*(Q[:, None] - X).transpose(2, 0, 1))
+    mean, upper = field.posterior(Q).mean(), field.posterior(Q).ppf(np.full(40, 0.9))
+    for i, distances in enumerate(far):
+        fits = [
+            w for w in np.sqrt(2) / 2.0 ** np.arange(5) if (distances <= w).sum() * 4 * w**2 >= 1
+        ]
+        near = distances <= min(fits)
+        shapes = 1 + y[near].sum(), 1 + (1 - y[near]).sum()
+        assert field.widths(Q)[i] == min(fits)
+        assert mean[i] == pytest.approx(stats.beta.mean(*shapes))
+        assert upper[i] == pytest.approx(stats.beta.ppf(0.9, *shapes))
+    assert len(set(field.widths(Q))) > 1
+
+
+@every_kind
+@every_policy
+def test_what_pays_is_found(kind, policy):
+    bandit = made(kind, policy)
+
+    rng = np.random.default_rng(3)
+    for number in range(80):
+        pull = bandit.pull(seen(bandit, number))
+        first = next(iter(pull.values()), 0.0)
+        good = pull.index == 1 if bandit.arms.names else abs(first - 0.5) < 0.2
+        bandit.update(pull, rng.uniform() < (0.9 if good else 0.1))
+    best = bandit.best(seen(bandit, 0))
+    assert best.index == 1 if bandit.arms.names else abs(next(iter(best.values())) - 0.5) < 0.25
+
+
+@every_kind
+@every_policy
+def test_every_pull_says_why(kind, policy):
+    bandit = made(kind, policy)
+    played(bandit, 10)
+    pull = bandit.pull(seen(bandit, 10))
+    word = "draw" if policy == "thompson" else "bound"
+    assert word in pull.why
+    assert f"highest of {bandit.arms.size}" in pull.why
+    assert dict(pull) == pull.features
+    posterior = bandit.posterior(pull, arm=pull.arm if bandit.arms.names else None)
+    assert f"mean {posterior.mean()[0]:.3g}" in pull.why
+
+
+# Late, together, again -----------------------------------------------------------------------
+
+
+@every_kind
+@every_policy
+def test_a_batch_is_what_as_many_calls_give(kind, policy):
+    one, many = made(kind, policy), made(kind, policy)
+    for bandit in (one, many):
+        played(bandit, 6)
+    x = seen(one, 99)
+    batch = many.pull(x, n=6)
+    assert told(batch) == told([one.pull(x) for _ in range(6)])
+    assert told(many.pending) == told(batch)
+
+
+@every_policy
+def test_rows_observed_are_the_same_as_array_list_and_table(policy):
+    ages = np.array([[25.0], [33.0], [58.0]])
+    tables = [
+        ages,
+        ages.tolist(),
+        [{"age": age} for (age,) in ages],
+        pd.DataFrame(ages, columns=["age"]),
+        pl.DataFrame(ages, schema=["age"]),
+    ]
+    found = [told(made("names, observed", policy).pull(table)) for table in tables]
+    assert all(each == found[0] for each in found)
+    assert [features["age"] for _, _, features, _ in found[0]] == [25.0, 33.0, 58.0]
+
+
+@every_kind
+@every_policy
+@settings(max_examples=3)
+@given(data=st.data())
+def test_rewards_may_come_in_any_order_and_batches(kind, policy, data):
+    one, other = made(kind, policy), made(kind, policy)
+    x = seen(one, 1)
+    first, second = one.pull(x, n=9), other.pull(x, n=9)
+    ends = data.draw(st.lists(st.booleans(), min_size=9, max_size=9))
+    order = data.draw(st.permutations(range(9)))
+    cut = data.draw(st.integers(1, 8))
+    one.update(first, ends)
+    for part in (order[:cut], order[cut:]):
+        other.update([second[i] for i in part], [ends[i] for i in part])
+    assert told([one.pull(x)]) == told([other.pull(x)])
+
+
+def test_ucb_spreads_a_batch_and_thompson_too():
+    for policy in POLICIES:
+        bandit = made("continuum", policy)
+        played(bandit, 30)
+        assert len({tuple(pull.values()) for pull in bandit.pull(n=20)}) > 5
+
+
+def test_an_abandoned_pull_counts_for_nothing():
+    one, other = made("names", "ucb"), made("names", "ucb")
+    pulls = one.pull(n=4)
+    one.update(pulls[:3], [1, 0, 1])
+    one.abandon(pulls[3])
+    other.update(other.pull(n=3), [1, 0, 1])
+    for arm in "abc":
+        assert repr(one.posterior({}, arm)) == repr(other.posterior({}, arm))
+    assert not one.pending
+    with pytest.raises(ValueError, match="abandoned already"):
+        one.update(pulls[3], True)
+
+
+def test_a_context_tells_what_was_luck():
+    guess = contexts.guess_lapse(guess=1 / 2)
+    bandit = made("names, observed")
+    pulls = bandit.pull([[30.0]] * 40)
+    bandit.update(pulls, [True] * 40, context=guess)
+    mine = [pull for pull in pulls if pull.arm == "a"]
+    model = SmoothBetaClassifier(1 / 64, bounds=[(20, 60)])
+    model.partial_fit([[30.0]] * len(mine), [1] * len(mine), classes=[0, 1], context=guess)
+    assert bandit.posterior({"age": 30}, "a").mean() == model.posterior([[30.0]]).mean()
+
+
+@every_kind
+@every_policy
+@pytest.mark.parametrize("bandwidth", [None, "loo"])
+def test_saved_and_loaded_it_goes_on_as_before(kind, policy, bandwidth, tmp_path):
+    model = bandwidth and SmoothBetaClassifier(bandwidth)
+    bandit = made(kind, policy, model=model)
+    played(bandit, 9)
+    x = seen(bandit, 9)
+    late = bandit.pull(x, n=5)
+    few = bandit.arms.size < 10  # of many points, posteriors under contexts take their time
+    guess = contexts.guess_lapse(guess=0.2) if few else None
+    bandit.update(late[:2], [True, False], context=guess)
+    bandit.abandon(late[2])
+    bandit.pull(x, n=2)
+    bandit.save(tmp_path / "a.beta")
+    again = FieldBandit.load(tmp_path / "a.beta")
+    again.save(tmp_path / "b.beta")
+    assert (tmp_path / "a.beta").read_bytes() == (tmp_path / "b.beta").read_bytes()
+    assert told(again.pending) == told(bandit.pending)
+    for each in (bandit, again):
+        each.update(late[4], True)
+    assert told(played(again, 2, 30)) == told(played(bandit, 2, 30))
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    from betafield import persistence
+
+    bandit = made("names, observed", "ucb")
+    played(bandit, 6)
+    bandit.save(tmp_path / "a")
+    values, arrays = persistence.read(tmp_path / "a", "bandit")
+    wrong = [
+        ({"policy": "luck"}, {}),
+        ({"seed": -1}, {}),
+        ({"settled": 7}, {}),
+        ({"arms": ["a", "a"]}, {}),
+        ({"arms": "points"}, {}),
+        ({"observed": None}, {}),
+        ({}, {"index": arrays["index"] + 3}),
+        ({}, {"ends": arrays["ends"] + 5}),
+        ({}, {"ends": arrays["ends"] * 0 - 1}),
+        ({}, {"given": arrays["given"] + 100}),
+        ({}, {"given": arrays["given"] * np.nan}),
+        ({}, {"step.pulls": arrays["step.pulls"] * 0}),
+        ({}, {"step.sizes": arrays["step.sizes"] * 2}),
+        ({}, {"step.contexts": arrays["step.contexts"] + 1}),
+        ({}, {"more": arrays["ends"]}),
+    ]
+    for value, array in wrong:
+        persistence.write(tmp_path / "b", "bandit", {**values, **value}, {**arrays, **array})
+        with pytest.raises(ValueError, match="holds no sound bandit"):
+            FieldBandit.load(tmp_path / "b")
+
+
+# Bad input -----------------------------------------------------------------------------------
+
+
+class Huge(list):
+    """A list that says it is long, and must not be read."""
+
+    def __init__(self, first):
+        super().__init__([first])
+
+    def __len__(self):
+        return 10**12
+
+    def __iter__(self):
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize(
+    ("arms", "options", "error", "says"),
+    [
+        pytest.param(LINE, {"policy": "luck"}, ValueError, "policy: found 'luck'", id="policy"),
+        pytest.param({"x": (1, 1)}, {}, ValueError, "arms: found .* no width", id="width"),
+        pytest.param({"x": (0, np.nan)}, {}, ValueError, "arms: .*finite", id="NaN bound"),
+        pytest.param({}, {}, ValueError, "arms: found no features", id="no features"),
+        pytest.param(["a"], {}, ValueError, "arms: found 1; 2 to", id="one arm"),
+        pytest.param(["a", "a"], {}, ValueError, "arms: found 'a' twice", id="twice"),
+        pytest.param(["a", 3], {}, TypeError, r"arms\[1\]: found 3", id="number"),
+        pytest.param("ab", {}, TypeError, "arms: found str", id="text"),
+        pytest.param(7, {}, TypeError, "arms: found int", id="int"),
+        pytest.param(Huge("a"), {}, ValueError, "arms: found 1,000,000,000,000", id="many names"),
+        pytest.param(Huge([0.0]), {}, ValueError, "arms: found 1,000,000,000,000", id="points"),
+        pytest.param([[0.0], [np.nan]], {}, ValueError, "arms row 1: found nan", id="NaN point"),
+        pytest.param([[0.0], ["b"]], {}, ValueError, "arms: points must be", id="text point"),
+        pytest.param(LINE, {"observed": LINE}, ValueError, "observed: found 'x'", id="both"),
+        pytest.param(LINE, {"observed": {"a": 3}}, TypeError, "observed: found 3", id="observed"),
+        pytest.param(LINE, {"model": 3}, TypeError, "model: found int", id="model"),
+        pytest.param(LINE, {"random_state": 0.5}, TypeError, "random_state: found", id="seed"),
+        pytest.param(LINE, {"random_state": -1}, ValueError, "random_state: found", id="below 0"),
+    ],
+)
+def test_what_cannot_be_a_bandit_is_refused(arms, options, error, says):
+    with pytest.raises(error, match=says):
+        FieldBandit(arms, **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "error", "says"),
+    [
+        pytest.param(None, None, ValueError, "x: found nothing; 'age'", id="nothing"),
+        pytest.param({"age": 61}, None, ValueError, "x: found 61 for 'age'", id="outside"),
+        pytest.param({"age": np.nan}, None, ValueError, "x: found nan for 'age'", id="NaN"),
+        pytest.param({"size": 3}, None, KeyError, "x: found the feature 'size'", id="unknown"),
+        pytest.param({}, None, KeyError, "x: found no value of 'age'", id="missing"),
+        pytest.param([[30], [10]], None, ValueError, "x row 1: found 10", id="row outside"),
+        pytest.param([[30, 31]], None, ValueError, "x row 0: found 2 values", id="two values"),
+        pytest.param([], None, ValueError, "x: found 0 rows", id="no rows"),
+        pytest.param([[30], [31]], 2, ValueError, "n: found 2 with 2 rows", id="both"),
+        pytest.param({"age": 30}, 0, ValueError, "n: found 0", id="none"),
+        pytest.param({"age": 30}, 10**9, ValueError, "n: found 1000000000", id="too many"),
+        pytest.param({"age": 30}, 1.5, TypeError, "n: found 1.5", id="fraction"),
+    ],
+)
+@every_policy
+def test_a_pull_that_cannot_be_made_changes_nothing(policy, x, n, error, says):
+    bandit = made("names, observed", policy)
+    with pytest.raises(error, match=says):
+        bandit.pull(x, n=n)
+    assert bandit.n_pulls == 0
+    assert not bandit.pending
+
+
+def test_something_observed_where_nothing_is():
+    with pytest.raises(ValueError, match="x: found something observed"):
+        made("points").pull({"x0": 1})
+
+
+BAD_UPDATES = {
+    "again": (lambda p: p[0], True, None, ValueError, "pull: 0 has its reward already"),
+    "one again": (lambda p: [p[1], p[0]], [1, 1], None, ValueError, "nothing was counted"),
+    "twice": (lambda p: [p[1], p[1]], [1, 1], None, ValueError, "pull: found 1 twice"),
+    "unknown": (lambda _: 99, True, None, KeyError, "pull: found 99"),
+    "negative": (lambda _: -1, True, None, KeyError, "pull: found -1"),
+    "mapping": (lambda _: {"age": 30}, True, None, TypeError, "pull: found dict"),
+    "number": (lambda _: 0.5, True, None, TypeError, "pull: found float"),
+    "foreign": (
+        lambda _: made("continuum").pull(n=2)[1], True, None, ValueError, "of another bandit"
+    ),
+    "NaN": (lambda p: p[1], np.nan, None, ValueError, "success: found nan"),
+    "two": (lambda p: p[1], 2, None, ValueError, "success: found 2"),
+    "None": (lambda p: p[1], None, None, ValueError, "success: found None"),
+    "text": (lambda p: p[1], "yes", None, ValueError, "success: found 'yes'"),
+    "few": (lambda p: p[1:], [True], None, ValueError, r"success: found shape \(1,\)"),
+    "list": (lambda p: p[1], [True], None, ValueError, r"success: found shape \(1,\)"),
+    "context": (lambda p: p[1], True, [0.0, 1.5], ValueError, "context"),
+    "contexts": (lambda p: p[1:4], [1] * 3, [[0, 1]] * 2, ValueError, "context: found shape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(BAD_UPDATES))
+@every_policy
+def test_a_reward_that_cannot_be_counted_changes_nothing(policy, name):
+    pull, success, context, error, says = BAD_UPDATES[name]
+    bandit = made("names, observed", policy)
+    pulls = bandit.pull([[20 + i] for i in range(8)])
+    bandit.update(pulls[0], True)
+    before = told(bandit.pending)
+    beliefs = [repr(bandit.posterior({"age": 30}, arm)) for arm in "abc"]
+    with pytest.raises(error, match=says):
+        bandit.update(pull(pulls), success, context=context)
+    assert told(bandit.pending) == before
+    assert [repr(bandit.posterior({"age": 30}, arm)) for arm in "abc"] == beliefs
+    bandit.update(pulls[1:], [True] * 7)
+
+
+def test_questions_about_unknown_arms_are_refused():
+    with pytest.raises(KeyError, match="arm: found 'z'"):
+        made("names").posterior({}, "z")
+    with pytest.raises(ValueError, match="arm: found 'a'"):
+        made("points").posterior({"x0": 0, "x1": 1}, "a")
+
+
+# Regret ----------------------------------------------------------------------------------------
+
+
+class Always:
+    """A bandit that pulls one arm for ever."""
+
+    def __init__(self, index):
+        self.arms, self.index, self.told = made("names").arms, index, []
+
+    def pull(self, n):
+        from betafield.decisions.bandits import Pull
+
+        return [Pull(i, "", {}, "", self.index) for i in range(n)]
+
+    def update(self, _, success):
+        self.told.append(np.mean(success))
+
+
+def chances(X):
+    return np.tile([0.2, 0.5, 0.9], (len(X), 1))
+
+
+def test_regret_is_what_the_best_arm_pays_more():
+    regret = simulate(lambda _: Always(1), chances, 50, seeds=[0, 1])
+    np.testing.assert_allclose(regret.cumulative, np.tile(0.4 * np.arange(1, 51), (2, 1)))
+    assert regret.exponent() == pytest.approx(1.0)
+    assert simulate(lambda _: Always(2), chances, 50).final.max() == 0.0
+
+
+def test_rewards_are_those_of_the_chance_and_come_late():
+    bandit = Always(2)
+    simulate(lambda _: bandit, chances, 10_000, seeds=[0], batch=100, delay=300)
+    assert len(bandit.told) == 97
+    assert np.mean(bandit.told) == pytest.approx(0.9, abs=0.015)
+
+
+@every_policy
+@pytest.mark.parametrize("kind", ["continuum, observed", "names, observed", "points"])
+def test_bandits_lose_less_than_chance_does(kind, policy):
+    def truth(X):
+        own = 0.1 + 0.8 * np.exp(-(((X[:, :1] - [[0.3, 0.9]]) / 0.3) ** 2))
+        return own if kind.startswith("names") else own[:, 0]
+
+    def named(X):
+        near = (X - 20) / 40
+        return np.hstack([near, 1 - near, 0 * near])
+
+    regret = simulate(
+        lambda seed: FieldBandit(
+            KINDS[kind][0], policy, observed=KINDS[kind][1], random_state=seed
+        ),
+        named if kind.startswith("names") else truth,
+        300,
+        seeds=[0],
+        batch=10,
+        delay=20,
+    )
+    assert 0.0 <= regret.final[0] < 0.25 * 300
+    assert (np.diff(regret.cumulative[0]) >= 0.0).all()
+    assert regret.exponent() < 0.95
+
+
+def test_the_same_seed_gives_the_same_regret():
+    runs = [
+        simulate(lambda s: FieldBandit(LINE, random_state=s), lambda X: X[:, 0], 60, seeds=[4])
+        for _ in range(2)
+    ]
+    assert np.array_equal(runs[0].cumulative, runs[1].cumulative)
+
+
+def test_a_regret_is_drawn_on_axes_that_others_share():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    n = np.arange(1.0, 101.0)
+    first = Regret([n, 2 * n], label="linear").plot()
+    second = Regret([np.sqrt(n)], label="root").plot(ax=first.ax_)
+    lines = second.ax_.lines
+    np.testing.assert_array_equal(lines[0].get_ydata(), 1.5 * n)
+    np.testing.assert_array_equal(lines[1].get_ydata(), np.sqrt(n))
+    assert lines[0].get_color() != lines[1].get_color()
+    assert [text.get_text() for text in second.ax_.get_legend().get_texts()] == ["linear", "root"]
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param({"n": 0}, "n: found 0", id="n"),
+        pytest.param({"batch": 1.5}, "batch: found 1.5", id="batch"),
+        pytest.param({"delay": -1}, "delay: found -1", id="delay"),
+        pytest.param({"seeds": []}, "seeds: found none", id="seeds"),
+    ],
+)
+def test_simulations_that_cannot_be_are_refused(change, says):
+    with pytest.raises(ValueError, match=says):
+        simulate(lambda _: Always(1), chances, **{"n": 5, **change})
+
+
+def test_a_regret_that_cannot_be_is_refused():
+    with pytest.raises(ValueError, match=r"cumulative: found shape \(3,\)"):
+        Regret([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="positive regret"):
+        Regret(np.zeros((1, 50))).exponent()

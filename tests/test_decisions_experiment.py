@@ -1,0 +1,584 @@
+"""Experiments: what is asked, what is told, what is known, what is refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from betafield import SmoothBetaClassifier, contexts, persistence
+from betafield.decisions import (
+    Compare,
+    Everywhere,
+    Experiment,
+    LevelSet,
+    Maximize,
+    Minimize,
+    acquisition,
+    goals,
+)
+
+LINE = {"x": (0.0, 1.0)}
+PLANE = {"x": (0.0, 2.0), "y": (-1.0, 1.0)}
+POINTS = [{"x": 0.5, "y": 0.0}, {"x": 1.0, "y": 0.0}, {"x": 1.5, "y": 0.5}]
+QUICK = SmoothBetaClassifier(bandwidth=0.2)
+GOALS = {
+    "everywhere": Everywhere(),
+    "level": LevelSet(0.6),
+    "maximize": Maximize(),
+    "minimize": Minimize(),
+    "compare": Compare(POINTS),
+}
+PAIRS = [
+    pytest.param(GOALS[name], strategy, id=f"{name}-{strategy}")
+    for name in GOALS
+    for strategy in GOALS[name].strategies
+]
+
+
+def field(point):
+    """Return a probability that rises with x and is highest at y = 0."""
+    return 0.1 + 0.4 * point["x"] * (1.0 - 0.5 * point.get("y", 0.0) ** 2)
+
+
+def played(experiment, n, seed=1, f=field, context=None, fixed=None):
+    """Ask and tell n times."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        trial = experiment.ask(fixed=fixed)
+        q = f(trial) if context is None else context[0] + (context[1] - context[0]) * f(trial)
+        experiment.tell(trial, success=rng.uniform() < q, context=context)
+    return experiment
+
+
+def made(goal=None, strategy=None, space=PLANE, model=QUICK, seed=0, **options):
+    return Experiment(space, goal or Everywhere(), model, seed, strategy, **options)
+
+
+# Asking -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("goal", "strategy"), PAIRS)
+def test_asks_are_in_the_space_and_say_why(goal, strategy):
+    experiment = played(made(goal, strategy), 20)
+    trial = experiment.ask()
+    assert set(trial) == {"x", "y"}
+    assert 0 <= trial["x"] <= 2
+    assert -1 <= trial["y"] <= 1
+    assert trial.why
+    if strategy not in goals.PLAIN:
+        value = trial.why.split(" is ")[1].split(" here")[0]
+        assert np.isfinite(float(value))
+
+
+@pytest.mark.parametrize(("goal", "strategy"), PAIRS)
+def test_same_seed_and_history_ask_the_same(goal, strategy):
+    first, second = (played(made(goal, strategy, seed=5), 18) for _ in range(2))
+    assert [dict(t) for t in first.ask(3)] == [dict(t) for t in second.ask(3)]
+
+
+@pytest.mark.parametrize(("goal", "strategy"), PAIRS)
+def test_saving_in_the_middle_changes_nothing(goal, strategy, tmp_path):
+    experiment = played(made(goal, strategy), 15)
+    waiting = experiment.ask(2)
+    experiment.save(tmp_path / "e.beta")
+    again = Experiment.load(tmp_path / "e.beta")
+    assert again.trials() == experiment.trials()
+    assert again.status() == experiment.status()
+    for each in (experiment, again):
+        each.tell(waiting[1], success=True)
+        each.abandon(waiting[0])
+        played(each, 5, seed=2)
+    assert again.trials() == experiment.trials()
+    assert again.status() == experiment.status()
+
+
+def test_another_seed_asks_something_else():
+    assert dict(made(seed=0).ask()) != dict(made(seed=1).ask())
+
+
+def test_no_seed_is_still_one_seed(tmp_path):
+    experiment = made(seed=None)
+    experiment.save(tmp_path / "e.beta")
+    assert Experiment.load(tmp_path / "e.beta").ask() == experiment.ask()
+
+
+@pytest.mark.parametrize(("goal", "strategy"), PAIRS)
+def test_a_batch_is_what_one_after_the_other_would_be(goal, strategy):
+    first, second = (played(made(goal, strategy), 20) for _ in range(2))
+    assert [dict(t) for t in first.ask(4)] == [dict(second.ask()) for _ in range(4)]
+
+
+@pytest.mark.parametrize(("goal", "strategy"), [p for p in PAIRS if not p.id.startswith("compare")])
+@pytest.mark.parametrize("told", [0, 20])
+def test_batches_have_no_repeats(goal, strategy, told):
+    experiment = played(made(goal, strategy), told)
+    asked = [*experiment.ask(20), *experiment.ask(20)]
+    assert len({tuple(trial.items()) for trial in asked}) == 40
+
+
+def test_the_best_candidate_is_not_asked_again_while_it_is_pending():
+    # Taking the highest variance twice would be the same point twice.
+    experiment = played(made(Everywhere()), 30)
+    first, second = experiment.ask(2)
+    apart = np.hypot((first["x"] - second["x"]) / 2, (first["y"] - second["y"]) / 2)
+    assert apart > 0.02
+
+
+def test_compared_points_are_asked_for_in_turn_while_all_are_pending():
+    asked = played(made(Compare(POINTS)), 10).ask(6)
+    counts = [sum(dict(trial) == point for trial in asked) for point in POINTS]
+    assert counts == [2, 2, 2]
+
+
+def test_spread_keeps_stimuli_apart():
+    experiment = played(made(LevelSet(0.5), space=LINE, spread=0.01), 40)
+    x = sorted(trial["x"] for trial in experiment.trials())
+    assert min(b - a for a, b in pairwise(x)) >= 0.01 - 1e-12
+
+
+@pytest.mark.parametrize("strategy", ["variance", "random", "sobol"])
+def test_spread_that_leaves_no_room_is_refused_and_nothing_is_asked(strategy):
+    experiment = played(made(strategy=strategy, space=LINE, spread=0.4), 2)
+    before = experiment.trials()
+    with pytest.raises(ValueError, match=r"^spread: none of 64 candidates is 0\.4 away"):
+        experiment.ask(9)
+    assert experiment.trials() == before
+
+
+def test_fixed_values_are_kept_and_the_rest_is_chosen():
+    experiment = played(made(Maximize()), 20)
+    trial = experiment.ask(fixed={"y": 0.25})
+    assert trial["y"] == 0.25
+    everything = experiment.ask(fixed={"y": 0.25, "x": 1.0})
+    assert dict(everything) == {"x": 1.0, "y": 0.25}
+
+
+def test_observed_features_must_be_fixed_and_are_learned_from():
+    experiment = made(LevelSet(0.5), observed=["y"])
+    with pytest.raises(KeyError, match=r"found no value of 'y', which is observed"):
+        experiment.ask()
+    played(experiment, 20, fixed={"y": -0.5})
+    assert all(trial["y"] == -0.5 for trial in experiment.trials())
+    assert experiment.model.n_trials_ == 20
+
+
+def test_random_placement_is_uniform():
+    experiment = made(strategy="random", space=LINE)
+    x = [trial["x"] for trial in experiment.ask(400)]
+    assert stats.kstest(x, "uniform").pvalue > 1e-3
+
+
+def test_sobol_placement_is_more_even_than_chance():
+    experiment = made(strategy="sobol", space=LINE)
+    x = [trial["x"] for trial in experiment.ask(256)]
+    assert stats.kstest(x, "uniform").statistic < 0.01
+
+
+def test_plain_placement_does_not_look_at_outcomes():
+    for strategy in ("random", "sobol"):
+        up, down = (
+            played(made(LevelSet(0.5), strategy), 15, f=lambda _, p=p: p) for p in (0.0, 1.0)
+        )
+        assert dict(up.ask()) == dict(down.ask())
+
+
+# What the strategies do ----------------------------------------------------------------------
+
+
+def test_level_sets_are_tested_near_the_level():
+    experiment = played(
+        made(LevelSet(0.5), space=LINE, model=None), 90, f=lambda t: float(t["x"] > 0.3)
+    )
+    late = np.array([trial["x"] for trial in experiment.trials()[30:]])
+    assert np.mean(np.abs(late - 0.3) < 0.05) > 0.3  # by chance it would be 0.1
+    assert abs(experiment.status()["known"]["threshold"] - 0.3) < 0.03
+
+
+@pytest.mark.parametrize(("goal", "best"), [(Maximize(), 0.7), (Minimize(), 0.2)])
+def test_extremes_are_found(goal, best):
+    f = lambda t: 0.5 + 0.45 * np.sin(2 * np.pi * (t["x"] - 0.45))
+    experiment = played(made(goal, space=LINE), 120, f=f)
+    assert abs(experiment.status()["known"]["best"]["x"] - best) < 0.1
+    late = np.array([trial["x"] for trial in experiment.trials()[60:]])
+    assert np.mean(np.abs(late - best) < 0.2) > 0.6
+
+
+def test_the_better_of_two_is_found_and_it_is_enough():
+    goal = Compare([{"x": 0.1}, {"x": 0.9}])
+    experiment = played(made(goal, space=LINE), 80, f=lambda t: t["x"])
+    status = experiment.status()
+    assert status["known"]["best"] == {"x": 0.9}
+    assert status["enough"]
+    assert status["still_needed"] == 0
+
+
+def test_variance_goes_where_nothing_is_known():
+    experiment = made(Everywhere(), space=LINE)
+    for x in np.linspace(0.0, 0.5, 60):
+        experiment.tell({"x": float(x)}, success=False)
+    assert experiment.ask()["x"] > 0.5
+
+
+@given(alpha=st.floats(5, 200), beta=st.floats(5, 200), p=st.floats(0.2, 0.8))
+@settings(max_examples=50)
+def test_information_is_that_of_the_exact_posterior(alpha, beta, p):
+    # Exactly: P(π > p | success) and P(π > p | failure) are those of two other Betas.
+    belief = stats.beta(alpha, beta)
+    above, mean = belief.sf(p), belief.mean()
+    entropy = lambda q: float(stats.entropy([q, 1 - q], base=2))
+    after = mean * entropy(stats.beta(alpha + 1, beta).sf(p))
+    after += (1 - mean) * entropy(stats.beta(alpha, beta + 1).sf(p))
+    exact = entropy(above) - after
+    found = acquisition.information(
+        np.array([mean]), np.array([belief.std()]), np.array([above]), p
+    )[0]
+    assert found >= 0
+    if 0.1 < above < 0.9:
+        assert found == pytest.approx(exact, rel=0.35, abs=1e-4)
+
+
+def test_drawn_fields_have_the_moments_of_the_posterior():
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 1))
+    model.fit(X, rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0])
+    rows = np.linspace(0, 1, 6)[:, None]
+    scene = acquisition.Scene(model, Maximize(), rows, rows, model.posterior(rows))
+    drawn = acquisition.fields(scene, 4000, rng)
+    assert np.abs(drawn.mean(axis=0) - scene.posterior.mean()).max() < 0.01
+    assert np.abs(drawn.std(axis=0) / scene.posterior.std() - 1).max() < 0.1
+    near = acquisition.fields(scene._replace(shares=rows / 1000), 200, rng)
+    assert stats.spearmanr(near[:, 0], near[:, 5]).statistic > 0.99
+    far = acquisition.fields(scene._replace(shares=rows * 1000), 200, rng)
+    assert abs(stats.spearmanr(far[:, 0], far[:, 5]).statistic) < 0.3
+
+
+# Telling ------------------------------------------------------------------------------------
+
+
+def test_what_is_told_is_what_the_model_learns():
+    experiment = played(made(LevelSet(0.5)), 30)
+    trials = experiment.trials()
+    X = [[trial["x"], trial["y"]] for trial in trials]
+    y = [trial["success"] for trial in trials]
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 2), (-1, 1)]).fit(X, y)
+    there = [[1.0, 0.5], [0.3, -0.5]]
+    assert np.array_equal(experiment.model.posterior(there).mean(), model.posterior(there).mean())
+
+
+def test_contexts_are_told_with_each_trial():
+    chance = contexts.guess_lapse(1 / 2)
+    experiment = played(made(LevelSet(0.75, under=chance), space=LINE), 12, context=chance)
+    experiment.tell({"x": 0.5}, success=True)
+    trials = experiment.trials()
+    assert trials[0]["context"] == [0.5, 1.0]
+    assert trials[12]["context"] is None
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
+    model.fit(
+        [[t["x"]] for t in trials],
+        [t["success"] for t in trials],
+        context=[t["context"] or [0.0, 1.0] for t in trials],
+    )
+    there = [[0.2], [0.7]]
+    assert np.array_equal(experiment.model.posterior(there).mean(), model.posterior(there).mean())
+
+
+def test_a_level_under_a_context_is_that_of_pi_below_it():
+    chance = contexts.guess_lapse(1 / 2)
+    direct, seen = (made(goal, space=LINE) for goal in (LevelSet(0.5), LevelSet(0.75, chance)))
+    for each in (direct, seen):
+        rng = np.random.default_rng(3)
+        for x in rng.uniform(size=50):
+            each.tell({"x": x}, success=rng.uniform() < x, context=chance)
+    known = [each.status()["known"]["threshold"] for each in (direct, seen)]
+    assert known[0] == pytest.approx(known[1], abs=1e-9)
+
+
+def test_a_model_that_has_learned_is_built_on_and_left_as_it_was():
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)]).fit([[0.1], [0.9]], ["no", "yes"])
+    experiment = made(LevelSet(0.5), space=LINE, model=model)
+    experiment.tell({"x": 0.5}, success=True)
+    assert (model.n_trials_, experiment.model.n_trials_) == (2, 3)
+    assert experiment.model.posterior([[0.5]]).mean() > 0.5
+
+
+def test_the_default_model_has_one_window_after_many_trials(monkeypatch):
+    from betafield.decisions import experiment as module
+
+    monkeypatch.setattr(module, "MANY_TRIALS", 10)
+    experiment = played(made(space=LINE, model=None), 10)
+    assert experiment.model.bandwidth == "auto"
+    played(experiment, 1)
+    assert experiment.model.bandwidth == "loo"
+    assert len(experiment.model.weights_) == 1
+
+
+# Knowing ------------------------------------------------------------------------------------
+
+
+def test_status_counts_trials():
+    experiment = made()
+    first, second, _ = experiment.ask(3)
+    experiment.tell(first, success=True)
+    experiment.abandon(second)
+    status = experiment.status()
+    assert [status[name] for name in ("told", "pending", "abandoned")] == [1, 1, 1]
+    assert [t["state"] for t in experiment.trials()] == ["told", "abandoned", "pending"]
+    assert [t.id for t in experiment.pending()] == [2]
+
+
+def test_status_before_the_first_trial_knows_nothing():
+    status = made().status()
+    assert status["known"] is None
+    assert not status["enough"]
+
+
+@pytest.mark.parametrize("name", ["everywhere", "level", "maximize", "minimize", "compare"])
+def test_status_is_surer_with_more_trials(name):
+    experiment = played(made(GOALS[name], "random"), 30)
+    before = experiment.status()
+    played(experiment, 400, seed=3)
+    after = experiment.status()
+    assert after["unsure"] < before["unsure"]
+    assert after["means"] in after["guarantee"]
+    assert after["enough"] == (after["unsure"] <= 0.05)
+    assert (after["still_needed"] == 0) == after["enough"]
+
+
+def test_bands_are_told_where_outcomes_did_not_place_trials():
+    plain, adaptive = (
+        played(made(LevelSet(0.5), s, space=LINE), 300, f=lambda t: float(t["x"] > 0.5))
+        for s in ("sobol", "boundary")
+    )
+    band = plain.status()["band"]
+    assert band["level"] == 0.95
+    assert 0 < band["surely_above"] <= 0.5
+    assert 0 < band["surely_below"] <= 0.5
+    assert adaptive.status()["band"] is None
+
+
+def test_the_stopping_rule_holds_where_it_stops():
+    wrong = []
+    for seed in range(3):
+        experiment = made(LevelSet(0.5, within=0.08), space=LINE, seed=seed, model=None)
+        rng = np.random.default_rng(seed)
+        for i in range(300):
+            trial = experiment.ask()
+            experiment.tell(trial, success=rng.uniform() < 0.1 + 0.8 * (trial["x"] > 0.6))
+            if i % 25 == 24 and experiment.status()["enough"]:
+                break
+        grid = np.linspace(0, 1, 201)[:, None]
+        above = experiment.model.posterior(grid).prob_above(0.5) > 0.5
+        wrong.append(np.mean(above != (grid[:, 0] > 0.6)))
+    assert np.mean(wrong) < 0.08
+
+
+# Bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "error", "message"),
+    [
+        ({"x": (1, 1)}, ValueError, "no width"),
+        ({"x": (1, 0)}, ValueError, "low must be below high"),
+        ({"x": (0, np.inf)}, ValueError, "must be finite"),
+        ({"x": (np.nan, 1)}, ValueError, "must be finite"),
+        ({"x": 3}, TypeError, r"\(low, high\) is needed"),
+        ({"x": (0, 1, 2)}, TypeError, r"\(low, high\) is needed"),
+        ({}, ValueError, "found no features"),
+        ({3: (0, 1)}, TypeError, "names must be text"),
+        ([(0, 1)], TypeError, "a mapping of names"),
+    ],
+)
+def test_impossible_spaces_are_refused(space, error, message):
+    with pytest.raises(error, match=f"^space: .*{message}"):
+        Experiment(space, Everywhere())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"goal": "level"}, TypeError, "^goal: found 'level'"),
+        ({"strategy": "thompson"}, ValueError, "for Everywhere allowed are 'variance'"),
+        ({"spread": -0.1}, ValueError, "^spread: found -0.1"),
+        ({"spread": np.nan}, ValueError, "^spread: found nan"),
+        ({"goal": Compare(POINTS), "spread": 0.1}, ValueError, "tested repeatedly"),
+        ({"observed": ["z"]}, KeyError, "found 'z'"),
+        ({"observed": ["x", "y"]}, ValueError, "one at least must be chosen"),
+        ({"observed": "x"}, TypeError, "a list of features"),
+        ({"seed": 1.5}, TypeError, "^random_state: found 1.5"),
+        ({"seed": -1}, ValueError, "^random_state: found -1"),
+        ({"model": "auto"}, TypeError, "^model: found str"),
+        ({"goal": Compare([{"x": 0, "y": 0}, {"x": 9, "y": 0}])}, ValueError, r"points\[1\]"),
+        ({"goal": Compare([{"x": 0, "y": 0}, {"x": 0}])}, KeyError, "no value of 'y'"),
+        ({"goal": Compare([{"x": 0, "y": 0}] * 2)}, ValueError, "one of them twice"),
+    ],
+)
+def test_impossible_options_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        made(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: LevelSet(1.0), ValueError, "^p: found 1.0"),
+        (lambda: LevelSet(np.nan), ValueError, "^p: found nan"),
+        (lambda: LevelSet(0.5, under=[0.5, 1.5]), ValueError, "1.5"),
+        (lambda: LevelSet(0.5, within=0), ValueError, "^within: found 0"),
+        (lambda: Compare([{"x": 1}]), ValueError, "^points: found 1"),
+        (lambda: Compare({"x": 1}), TypeError, "^points: found dict"),
+    ],
+)
+def test_impossible_goals_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("point", "success", "context", "error", "message"),
+    [
+        ({"x": 3.0, "y": 0}, True, None, ValueError, "found 3.0 for 'x'; it must be from 0 to 2"),
+        ({"x": np.nan, "y": 0}, True, None, ValueError, "found nan for 'x'"),
+        ({"x": 1.0}, True, None, KeyError, "no value of 'y'"),
+        ({"x": 1.0, "y": 0, "z": 0}, True, None, KeyError, "found the feature 'z'"),
+        ({"x": "1", "y": 0}, True, None, TypeError, "found '1' for 'x'"),
+        ([1.0, 0.0], True, None, TypeError, "found list"),
+        ({"x": 1.0, "y": 0}, 0.5, None, ValueError, "^success: found 0.5"),
+        ({"x": 1.0, "y": 0}, "yes", None, ValueError, "^success: found 'yes'"),
+        ({"x": 1.0, "y": 0}, None, None, ValueError, "^success: found None"),
+        ({"x": 1.0, "y": 0}, True, [0.2, 1.2], ValueError, "1.2"),
+        ({"x": 1.0, "y": 0}, True, [[0, 1], [0, 1]], ValueError, "context"),
+    ],
+)
+def test_impossible_trials_are_refused_and_nothing_is_counted(
+    point, success, context, error, message
+):
+    experiment = played(made(), 3)
+    before, learned = experiment.trials(), experiment.model.n_trials_
+    with pytest.raises(error, match=message):
+        experiment.tell(point, success=success, context=context)
+    assert experiment.trials() == before
+    assert experiment.model.n_trials_ == learned
+
+
+def test_a_trial_is_told_once():
+    experiment = made()
+    told, dropped = experiment.ask(2)
+    experiment.tell(told, success=True)
+    experiment.abandon(dropped)
+    before = experiment.trials()
+    for trial, state in ((told, "told"), (dropped, "abandoned")):
+        with pytest.raises(ValueError, match=f"number {trial.id} was {state} before"):
+            experiment.tell(trial, success=False)
+        with pytest.raises(ValueError, match=f"number {trial.id} was {state} before"):
+            experiment.abandon(trial)
+    assert experiment.trials() == before
+    assert experiment.model.n_trials_ == 1
+
+
+def test_an_impossible_context_leaves_the_trial_pending():
+    experiment = made()
+    trial = experiment.ask()
+    with pytest.raises(ValueError, match="context"):
+        experiment.tell(trial, success=True, context=[0.0, 2.0])
+    experiment.tell(trial, success=True)
+    assert experiment.model.n_trials_ == 1
+
+
+def test_a_trial_of_another_experiment_is_refused():
+    trial = made(seed=1).ask()
+    experiment = made(seed=2)
+    for known in range(2):
+        with pytest.raises(ValueError, match="none of this experiment"):
+            experiment.tell(trial, success=True)
+        assert len(experiment.trials()) == known
+        experiment.ask()
+    with pytest.raises(TypeError, match="found dict"):
+        experiment.abandon({"x": 1.0, "y": 0.0})
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2"])
+def test_impossible_batches_are_refused(n):
+    with pytest.raises(ValueError, match=r"^n: found"):
+        made().ask(n)
+
+
+def test_impossible_fixed_values_are_refused():
+    with pytest.raises(ValueError, match=r"found 5 for 'x'"):
+        made().ask(fixed={"x": 5})
+    with pytest.raises(KeyError, match="found the feature 'z'"):
+        made().ask(fixed={"z": 5})
+    with pytest.raises(ValueError, match="none of the compared points"):
+        made(Compare(POINTS)).ask(fixed={"x": 0.1})
+
+
+def test_models_of_other_spaces_are_refused():
+    pd = pytest.importorskip("pandas")
+    one = SmoothBetaClassifier(0.2).fit([[0.1], [0.9]], [0, 1])
+    three = SmoothBetaClassifier(0.2).fit([[0.1], [0.5], [0.9]], [0, 1, 2])
+    named = SmoothBetaClassifier(0.2).fit(pd.DataFrame({"x": [0.1, 0.9]}), [0, 1])
+    with pytest.raises(ValueError, match="1 features; the space has 2"):
+        made(model=one)
+    with pytest.raises(ValueError, match="3 classes"):
+        made(space=LINE, model=three)
+    with pytest.raises(ValueError, match="named features"):
+        made(space=LINE, model=named)
+
+
+# Files --------------------------------------------------------------------------------------
+
+
+def test_an_experiment_without_trials_can_be_saved(tmp_path):
+    experiment = made(LevelSet(0.75, contexts.guess_lapse(0.5)), observed=["y"], spread=0.01)
+    experiment.save(tmp_path / "e.beta")
+    again = Experiment.load(tmp_path / "e.beta")
+    assert again.ask(fixed={"y": 0}) == experiment.ask(fixed={"y": 0})
+    assert again.trials() == experiment.trials()
+
+
+def changed(path, change):
+    """Write a file anew, with a sound checksum, after a change."""
+    values, arrays = persistence.read(path, "Experiment")
+    change(values, arrays)
+    persistence.write(path, "Experiment", values, arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v, _: v["options"].update(strategy="thompson"), "strategy"),
+        (lambda v, _: v["options"].update(seed=-1), "seed"),
+        (lambda v, _: v["options"].update(is_default=1), "is_default"),
+        (lambda v, _: v.update(more=1), "other fields"),
+        (lambda v, _: v.update(goal={"name": "Guess", "options": {}}), "goal"),
+        (lambda v, _: v["space"][0].pop(), "space"),
+        (lambda v, _: v["space"].pop(), "rows"),
+        (lambda _, a: a["rows"].__setitem__((0, 0), 9.0), "outside the space"),
+        (lambda _, a: a["states"].__setitem__(0, 7), "states"),
+        (lambda _, a: a["why_lengths"].__setitem__(0, 10**9), "why_lengths"),
+        (lambda _, a: a["why_lengths"].__setitem__(slice(0, 2), [-1, 10**6]), "why_lengths"),
+        (lambda _, a: a.pop("outcomes"), "outcomes"),
+        (lambda _, a: a.update(other=np.zeros(3)), "unknown names"),
+        (lambda _, a: a["model"].__setitem__(slice(100, 120), 1), "model"),
+    ],
+    ids=[
+        "strategy", "seed", "default", "fields", "goal", "bounds", "features", "outside", "state",
+        "long", "negative", "missing", "unknown", "model",
+    ],
+)  # fmt: skip
+def test_unsound_files_are_refused(change, message, tmp_path):
+    path = tmp_path / "e.beta"
+    played(made(), 4).save(path)
+    changed(path, change)
+    with pytest.raises(ValueError, match=rf"(?s)holds no sound experiment: .*{message}"):
+        Experiment.load(path)
+
+
+def test_a_model_is_no_experiment(tmp_path):
+    played(made(), 4).model.save(tmp_path / "m.beta")
+    with pytest.raises(ValueError, match="not 'Experiment'"):
+        Experiment.load(tmp_path / "m.beta")
