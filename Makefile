@@ -69,6 +69,9 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/intervals.py
 	$(BENCH)/bin/python benchmarks/files.py
 	$(BENCH)/bin/python benchmarks/alternatives.py
+	$(BENCH)/bin/python benchmarks/asking.py
+	$(BENCH)/bin/python benchmarks/bandits.py
+	$(BENCH)/bin/python benchmarks/tracking.py
 
 bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
 	$(BENCH)/bin/python benchmarks/scale.py

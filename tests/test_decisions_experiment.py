@@ -563,11 +563,13 @@ def changed(path, change):
         (lambda _, a: a["why_lengths"].__setitem__(slice(0, 2), [-1, 10**6]), "why_lengths"),
         (lambda _, a: a.pop("outcomes"), "outcomes"),
         (lambda _, a: a.update(other=np.zeros(3)), "unknown names"),
-        (lambda _, a: a["model"].__setitem__(slice(100, 120), 1), "model"),
+        (lambda _, a: a["model.weights.width"].__setitem__(0, -1.0), "width"),
+        (lambda _, a: a.update({"model.more": np.zeros(3)}), "unknown names"),
+        (lambda v, _: v.update(model=None), "values"),
     ],
     ids=[
         "strategy", "seed", "default", "fields", "goal", "bounds", "features", "outside", "state",
-        "long", "negative", "missing", "unknown", "model",
+        "long", "negative", "missing", "unknown", "width", "more", "model",
     ],
 )  # fmt: skip
 def test_unsound_files_are_refused(change, message, tmp_path):

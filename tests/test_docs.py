@@ -224,6 +224,29 @@ def _(scope):
     np.testing.assert_array_equal(*same)
 
 
+@claims("docs/decisions.md")
+def _(scope):
+    assert scope["status"]["known"]["threshold"] == pytest.approx(0.6, abs=0.05)
+    assert scope["same"]
+
+
+@claims("docs/bandits.md")
+def _(scope):
+    assert scope["best"]["price"] == pytest.approx(7, abs=1)
+    assert (scope["young"], scope["old"]) == ("red", "blue")
+    assert scope["same"]
+    assert scope["draws"].exponent() < 1
+
+
+@claims("docs/tracking.md")
+def _(scope):
+    began = scope["began"]
+    assert began
+    assert min(day for day, _ in began) >= 40
+    assert all(0.55 <= alarm["place"][0] <= 0.85 for _, alarm in began)
+    assert scope["usual"].began == 0
+
+
 def between(text, start, stop):
     return text.split(start)[1].split(stop)[0]
 
@@ -283,7 +306,7 @@ def test_the_architecture_page_has_every_room():
     there |= {path.parent.name for path in package.glob("*/__init__.py")}
     listed = [room for row in rooms() for room in row]
     assert sorted(listed) == sorted(there)
-    for name in ("windows", "posteriors"):
+    for name in ("windows", "posteriors", "decisions"):
         told = between(text_of("docs/architecture.md"), f"- `{name}`:", "\n-")
         inside = {path.stem for path in (package / name).glob("*.py")} - {"__init__"}
         assert inside <= set(re.findall(r"`(\w+)`", told.split("\n\n")[0]))

@@ -30,6 +30,7 @@ of the package is one word of that sentence:
     dask         the same estimator over dask collections
     baselines    what others do, with the same methods, to compare
     testing      how often intervals hold, on functions of yours
+    decisions    what to test next, which arm to pull, when a risk has moved
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from betafield import baselines, contexts, guarantees, plots, report, testing
+    from betafield import baselines, contexts, decisions, guarantees, plots, report, testing
     from betafield.calibration import FieldCalibratedClassifier
     from betafield.estimators import SmoothBetaClassifier, load
     from betafield.priors import Prior
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "baselines",
     "contexts",
+    "decisions",
     "guarantees",
     "load",
     "plots",
@@ -58,7 +60,7 @@ __all__ = [
     "testing",
 ]
 
-_MODULES = {"baselines", "contexts", "guarantees", "plots", "report", "testing"}
+_MODULES = {"baselines", "contexts", "decisions", "guarantees", "plots", "report", "testing"}
 _HOMES = {
     "FieldCalibratedClassifier": "betafield.calibration",
     "Prior": "betafield.priors",

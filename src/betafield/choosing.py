@@ -1,11 +1,12 @@
 """Which windows to use: those that were asked for, or those that predict best.
 
-What predicts best is weighed anew as the number of trials doubles; in between, widths shrink as
-theory has it.
+What predicts best is weighed anew as the number of trials doubles; in between, widths shrink in
+steps, as theory has it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
 # When windows were last weighed, what had been asked for, and which were found.
 Chosen = tuple[int | float, Any, Records]
+# Steps in which windows shrink while the number of trials doubles.
+STEPS = 16
 
 
 class Choice(NamedTuple):
@@ -118,4 +121,16 @@ class Choice(NamedTuple):
         if not self.learns_width:
             kept["width"] = self.width
             return kept
-        return weighing.shrunk(kept, self.seen.number() / before, self.sides, self.metric)
+        growth = _stepped(self.seen.number() / before)
+        return weighing.shrunk(kept, growth, self.sides, self.metric)
+
+
+def _stepped(growth: float) -> float:
+    """Return the power of 2^(1/STEPS) at or below: a trial more seldom changes all windows.
+
+    Examples
+    --------
+    >>> _stepped(1.04), _stepped(1.05) == 2 ** (1 / 16)
+    (1.0, True)
+    """
+    return float(2.0 ** (math.floor(STEPS * math.log2(growth)) / STEPS))

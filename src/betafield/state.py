@@ -83,25 +83,46 @@ class Learned(NamedTuple):
 
 def save(model: Any, path: Any) -> None:
     """Write a fitted model to a file."""
-    model._check_options()
-    values, arrays = _state(model)
-    _require_options(model, _learned(values, arrays))
-    persistence.write(path, KIND, values, arrays)
+    persistence.write(path, KIND, *stored(model))
 
 
 def load(path: Any, make: Callable[..., Any]) -> Any:
     """Return the model of a file; `make` gives one without trials that has these options."""
     values, arrays = persistence.read(path, KIND)
     try:
-        fields = fields_of("values", values, VALUES)
-        options = fields_of("options", fields["options"], OPTIONS)
-        model = make(**{name: plain.option(name, options[name]) for name in OPTIONS})
-        model._check_options()
-        learned = _learned(fields, arrays)
-        _require_options(model, learned)
+        return restored(values, arrays, make)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"path: {str(path)!r} holds no sound model: {error}") from error
+
+
+def stored(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return a fitted model as plain values and arrays, which are sound."""
+    model._check_options()
+    values, arrays = _state(model)
+    _require_options(model, _learned(values, arrays))
+    return values, arrays
+
+
+def restored(values: Any, arrays: Arrays, make: Callable[..., Any]) -> Any:
+    """Return the model of these values and arrays, all of which must belong to it."""
+    fields = fields_of("values", values, VALUES)
+    model = blank(fields["options"], make)
+    learned = _learned(fields, arrays)
+    _require_options(model, learned)
     model.__dict__.update(_attributes(learned))
+    return model
+
+
+def stored_options(model: Any) -> dict[str, Any]:
+    """Return the options of a model as JSON has them."""
+    return {name: plain.stored(name, getattr(model, name)) for name in OPTIONS}
+
+
+def blank(options: Any, make: Callable[..., Any]) -> Any:
+    """Return a model without trials that has these options."""
+    given = fields_of("options", options, OPTIONS)
+    model = make(**{name: plain.option(name, given[name]) for name in OPTIONS})
+    model._check_options()
     return model
 
 
@@ -119,7 +140,7 @@ def _state(model: Any) -> tuple[dict[str, Any], Arrays]:
         "metric": model.windows_.metric,
         "n_features": int(model.n_features_in_),
         "names": None if names is None else [str(name) for name in names],
-        "options": {name: plain.stored(name, getattr(model, name)) for name in OPTIONS},
+        "options": stored_options(model),
         "seen": list(model._seen_),
         "sharing": model._sharing_,
         "waiting": len(waiting),

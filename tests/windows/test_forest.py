@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betafield import _threads
-from betafield.windows import Brute, Forest, Places, Shifts
+from betafield.windows import Brute, Forest, Places, Shifts, Standing
 from betafield.windows import forest as forest_module
 from betafield.windows.base import concatenate, metric_code
 
@@ -172,3 +172,52 @@ def test_threads_answer_in_the_callers_order(d, n_jobs, monkeypatch):
 def test_no_queries_have_no_sums(d):
     forest = Forest(d).insert(batch(np.random.default_rng(0), 10, d))
     assert forest.sums(np.empty((0, d)), 0.1).shape == (0, 2)
+
+
+class Counted:
+    """An index that counts how often it is asked."""
+
+    def __init__(self, index):
+        self.index, self.asked = index, 0
+
+    def __getattr__(self, name):
+        return getattr(self.index, name)
+
+    def sums(self, queries, radius):
+        self.asked += 1
+        return self.index.sums(queries, radius)
+
+
+@pytest.mark.usefixtures("small")
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.sampled_from([0.1, 0.3])), min_size=1, max_size=10),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_what_is_asked_again_has_the_sums_of_all_trials_so_far(steps, d, distorted):
+    rng = np.random.default_rng(0)
+    queries, batches, forest = rng.uniform(size=(9, d)), [], Forest(d)
+    standing = Standing(queries)
+    for n, radius in steps:
+        batches.append(batch(rng, n, d))
+        if distorted:
+            batches[-1] = batches[-1]._replace(
+                shifts=Shifts(rng.normal(size=n), np.ones(n, dtype=np.int64))
+            )
+        forest = forest.insert(batches[-1])
+        assert np.array_equal(standing.sums(forest, radius), forest.sums(queries, radius))
+        if not distorted:
+            expected = brute(batches, d).sums(queries, radius)
+            assert np.array_equal(standing.sums(forest, radius), expected)
+
+
+def test_large_indexes_are_asked_once_for_a_radius():
+    rng = np.random.default_rng(0)
+    forest = Forest(2).insert(batch(rng, 5_000, 2))
+    forest._state = tuple(Counted(index) for index in forest.indexes), ()
+    (large,) = forest.indexes
+    standing = Standing(rng.uniform(size=(9, 2)))
+    for radius, asked in ((0.1, 1), (0.1, 1), (0.2, 2), (0.1, 3)):
+        forest = forest.insert(batch(rng, 1, 2))
+        standing.sums(forest, radius)
+        assert large.asked == asked

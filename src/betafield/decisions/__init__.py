@@ -1,8 +1,7 @@
 """What to do next: what to test, which arm to pull, when a risk has moved.
 
-    experiment   ask where to test next, tell what happened
-    bandits      pull the arm that pays most, while learning which
-    tracking     a risk that moves, and alarms when it passes a threshold
+`experiment` asks where to test next and is told what happened, `bandits` pull the arm that pays
+most while learning which, `tracking` follows a risk that moves and says where it is too high.
 """
 
 from __future__ import annotations
@@ -18,9 +17,13 @@ _HOMES = {
     "LevelSet": "goals",
     "Maximize": "goals",
     "Minimize": "goals",
+    "Regret": "simulation",
     "RiskTracker": "tracking",
+    "Trial": "experiment",
+    "false_alarm_rate": "tracking",
+    "simulate": "simulation",
 }
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

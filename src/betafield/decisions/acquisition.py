@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy import special
 
 if TYPE_CHECKING:
-    from betafield import SmoothBetaClassifier
     from betafield.decisions.goals import Goal
+    from betafield.estimators import SmoothBetaClassifier
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]

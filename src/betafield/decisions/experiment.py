@@ -28,7 +28,7 @@ from betafield.decisions.records import ABANDONED, PENDING, STATES, TOLD, Histor
 from betafield.decisions.space import Space
 
 if TYPE_CHECKING:
-    from betafield import SmoothBetaClassifier
+    from betafield.estimators import SmoothBetaClassifier
 
 Floats = npt.NDArray[np.float64]
 
@@ -430,7 +430,7 @@ def _seed(random_state: Any) -> int:
 
 def _engine(model: Any, space: Space) -> Any:
     """Return a model for this space that learns for itself."""
-    from betafield import SmoothBetaClassifier
+    from betafield.estimators import SmoothBetaClassifier
 
     bounds = [tuple(ends) for ends in space.bounds]
     if model is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,10 @@ from betafield.decisions.acquisition import Scene, Scores
 from betafield.decisions.goals import PLAIN, Goal
 from betafield.decisions.records import TOLD, History
 from betafield.decisions.space import Space
+from betafield.decisions.standing import StandingPoints
+
+if TYPE_CHECKING:
+    from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -55,6 +59,7 @@ class Placing:
     spread: float
     seed: int
     _last: tuple[Any, Scene] | None = field(default=None, init=False)
+    _standing: StandingPoints | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.goal.only(self.space)  # which raises where the goal is none for this space
@@ -169,11 +174,18 @@ class Placing:
                 rows = _matching(rows, held)
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
-            self._last = key, self._at(model, rows)
+            self._last = key, self._at(model, rows, self._points(rows).posterior(model))
         return self._last[1]
 
-    def _at(self, model: Any, rows: Floats) -> Scene:
-        return Scene(model, self.goal, rows, self.space.shares(rows), model.posterior(rows))
+    def _points(self, rows: Floats) -> StandingPoints:
+        """Return the points that are asked for, which are mostly those of the ask before."""
+        if self._standing is None or not np.array_equal(self._standing.rows, rows):
+            self._standing = StandingPoints(rows)
+        return self._standing
+
+    def _at(self, model: Any, rows: Floats, posterior: Posterior | None = None) -> Scene:
+        found = model.posterior(rows) if posterior is None else posterior
+        return Scene(model, self.goal, rows, self.space.shares(rows), found)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
         """Return the row and points around it, about as far as its neighbours are."""

@@ -1,23 +1,21 @@
 """The list of trials of an experiment, and its file.
 
-The file of the model lies whole within that of the experiment, so that what may stand in it, and
-what is checked, is written down once: in `betafield.state`.
+What the model has learned is stored, and checked, as in its own file: by `betafield.state`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import persistence, plain
+from betafield import persistence, state
 from betafield.decisions import goals
 from betafield.decisions.space import Space
+from betafield.estimators import SmoothBetaClassifier
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
 from betafield.trials import context as checked_context
@@ -25,8 +23,10 @@ from betafield.trials import context as checked_context
 Floats = npt.NDArray[np.float64]
 
 KIND = "Experiment"
-VALUES = ("goal", "model", "observed", "options", "space")
+VALUES = ("blank", "goal", "model", "observed", "options", "space")
 OPTIONS = ("is_default", "seed", "spread", "strategy")
+# Before the names of arrays that are the model's.
+MODEL = "model."
 PENDING, TOLD, ABANDONED = 0, 1, 2
 STATES = {PENDING: "pending", TOLD: "told", ABANDONED: "abandoned"}
 
@@ -151,13 +151,13 @@ class History:
         outcomes = taken(left, "outcomes", (np.bool_,), t)
         contexts = _cut(left, "contexts", "context_lengths", np.float64, t)
         whys = [each.tobytes().decode() for each in _cut(left, "whys", "why_lengths", np.int8, t)]
-        for row, state, outcome, context, why in zip(
+        for row, ended, outcome, context, why in zip(
             rows, states.tolist(), outcomes.tolist(), contexts, whys, strict=True
         ):
             place = history.add(row.copy(), why)
-            if state != PENDING:
+            if ended != PENDING:
                 told = checked_context(context, 1) if context.size else None
-                history.end(place, state, outcome, told)
+                history.end(place, ended, outcome, told)
         return history
 
 
@@ -184,6 +184,7 @@ def save(
 ) -> None:
     """Write an experiment to a file."""
     values = {
+        "blank": None,
         "goal": goals.stored(goal),
         "model": None,
         "observed": list(space.observed),
@@ -192,11 +193,10 @@ def save(
     }
     arrays = history.stored()
     if hasattr(model, "n_trials_"):
-        arrays["model"] = _file_of(model)
+        values["model"], learned = state.stored(model)
+        arrays |= {MODEL + name: array for name, array in learned.items()}
     else:
-        from betafield import state
-
-        values["model"] = {name: plain.stored(name, getattr(model, name)) for name in state.OPTIONS}
+        values["blank"] = state.stored_options(model)
     persistence.write(path, KIND, values, arrays)
 
 
@@ -206,7 +206,7 @@ def load(path: Any) -> tuple[dict[str, Any], Space, goals.Goal, Any, History]:
     fields = fields_of("values", values, VALUES)
     options = _options(fields["options"])
     space = _space(fields["space"], fields["observed"])
-    model = _model(fields["model"], arrays)
+    model = _model(fields["blank"], fields["model"], arrays)
     history = History.restored(arrays, space)
     require(not arrays, "arrays", f"{len(arrays)} of unknown names", "no others")
     return options, space, goals.restored(fields["goal"]), model, history
@@ -249,22 +249,10 @@ def _space(values: Any, observed: Any) -> Space:
     return Space.of({name: (low, high) for name, low, high in values}, observed)
 
 
-def _file_of(model: Any) -> npt.NDArray[np.int8]:
-    """Return the bytes of the model's own file."""
-    with TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.beta")
-        model.save(path)
-        return np.fromfile(path, dtype=np.int8)
-
-
-def _model(options: Any, left: Arrays) -> Any:
+def _model(options: Any, values: Any, left: Arrays) -> Any:
     """Return the model, as it was when it was saved."""
-    from betafield import SmoothBetaClassifier, load, state
-
     if options is not None:
-        told = fields_of("model", options, state.OPTIONS)
-        return SmoothBetaClassifier(**{name: plain.option(name, told[name]) for name in told})
-    with TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.beta")
-        taken(left, "model", (np.int8,), None).tofile(path)
-        return load(path)
+        return state.blank(options, SmoothBetaClassifier)
+    names = [name for name in left if name.startswith(MODEL)]
+    learned = {name.removeprefix(MODEL): left.pop(name) for name in names}
+    return state.restored(values, learned, SmoothBetaClassifier)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import SmoothBetaClassifier, priors, trials
+from betafield import priors, trials
 from betafield.bandwidth import is_positive
 from betafield.decisions import cells, tracker_state
 from betafield.decisions.forgetting import (
@@ -20,6 +20,7 @@ from betafield.decisions.forgetting import (
     finite,
     require_each,
 )
+from betafield.estimators import SmoothBetaClassifier
 from betafield.posteriors import Beta, Posterior
 
 Floats = npt.NDArray[np.float64]

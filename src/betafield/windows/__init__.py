@@ -2,13 +2,14 @@
 
 Every index answers one question: which sums do the trials within a radius of each query
 have? `Brute` asks all trials and is the oracle of the others, `Line` serves one dimension,
-`KDTree` more, and `Forest` joins several of them so that trials can be added and models merged.
+`KDTree` more, and `Forest` joins several of them so that trials can be added and models merged;
+`Standing` asks it again while trials come.
 """
 
 from betafield.windows.base import Index, Places, Shifts
 from betafield.windows.brute import Brute
-from betafield.windows.forest import Forest
+from betafield.windows.forest import Forest, Standing
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 
-__all__ = ["Brute", "Forest", "Index", "KDTree", "Line", "Places", "Shifts"]
+__all__ = ["Brute", "Forest", "Index", "KDTree", "Line", "Places", "Shifts", "Standing"]

@@ -169,9 +169,8 @@ class Forest:
         out = np.empty((len(queries), self.width + span[1]), dtype=np.int64)
 
         def answer(chunk: slice) -> None:
-            parts = (index.sums(ordered[chunk], radius) for index in indexes)
-            aligned = map(functools.partial(self._aligned, span), parts, indexes)
-            _put(functools.reduce(np.add, aligned), order[chunk], out)
+            parts = [index.sums(ordered[chunk], radius) for index in indexes]
+            _put(self._added(span, parts), order[chunk], out)
 
         run(answer, len(queries), n_jobs)
         return out
@@ -214,6 +213,11 @@ class Forest:
         # Neighbours may now be at one point.
         moved._state = self._settled([places._replace(axes=move(places.axes)).joined()]), ()
         return moved
+
+    def _added(self, span: tuple[int, int], parts: list[Ints]) -> Ints:
+        """Return the sums of all indexes, given those of each."""
+        aligned = map(functools.partial(self._aligned, span), parts, self.indexes)
+        return functools.reduce(np.add, aligned)
 
     def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
         """Return the sums of an index, with the points of the lattice that all together reach."""
@@ -258,6 +262,48 @@ class Forest:
         flat = self.d == 1 and places.shifts is None and places.width <= FEW
         kind = Line if flat else KDTree
         return kind.build(places, metric_code(self.metric, self.d), presorted)
+
+
+class Standing:
+    """Queries that are asked again and again while trials come.
+
+    A forest keeps its large indexes for as many trials as they have, so that what these said can be
+    kept too, and only small ones are asked again.
+
+    Parameters
+    ----------
+    queries : array of shape (m, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> forest = Forest(d=1).insert(Places(np.array([[0.1, 0.2]]), np.array([[1, 1]])))
+    >>> Standing(np.array([[0.0], [1.0]])).sums(forest, radius=0.15)
+    array([[1],
+           [0]])
+    """
+
+    def __init__(self, queries: Floats) -> None:
+        self.queries = queries
+        self._order = visiting_order(queries.T)
+        self._ordered = queries[self._order]
+        self._last: tuple[float, list[tuple[Index, Ints]]] = (0.0, [])
+
+    def sums(self, forest: Forest, radius: float) -> Ints:
+        """Return what `forest.sums(queries, radius)` would."""
+        known = self._last[1] if self._last[0] == radius else []
+        indexes, span = forest.indexes, forest.span
+        parts = [self._of(index, radius, known) for index in indexes]
+        self._last = radius, list(zip(indexes, parts, strict=True))
+        out = np.empty((len(self.queries), forest.width + span[1]), dtype=np.int64)
+        _put(forest._added(span, parts), self._order, out)
+        return out
+
+    def _of(self, index: Index, radius: float, known: list[tuple[Index, Ints]]) -> Ints:
+        """Return the sums of one index, which may be known."""
+        kept = (sums for other, sums in known if other is index)
+        sums = next(kept, None)
+        return index.sums(self._ordered, radius) if sums is None else sums
 
 
 @kernel
