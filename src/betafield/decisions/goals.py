@@ -126,7 +126,7 @@ class Everywhere(Goal):
 class LevelSet(Goal):
     """Know where the success probability is above p: thresholds.
 
-    Strategies are "boundary", points drawn in proportion to the square of P(π > p) P(π < p), and
+    Strategies are "boundary", points drawn in proportion to (P(π > p) P(π < p))¹⁶, and
     "entropy", the point where a trial is expected to lower the entropy of {π(x) > p} most.
 
     Parameters
