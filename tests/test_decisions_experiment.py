@@ -19,6 +19,8 @@ from betafield.decisions import (
     acquisition,
     goals,
 )
+from betafield.decisions.space import Space
+from betafield.decisions.standing import StandingPoints
 
 LINE = {"x": (0.0, 1.0)}
 PLANE = {"x": (0.0, 2.0), "y": (-1.0, 1.0)}
@@ -124,7 +126,7 @@ def test_the_best_candidate_is_not_asked_again_while_it_is_pending():
     experiment = played(made(Everywhere()), 30)
     first, second = experiment.ask(2)
     apart = np.hypot((first["x"] - second["x"]) / 2, (first["y"] - second["y"]) / 2)
-    assert apart > 0.02
+    assert apart > 0.08  # a window reaches 0.1, as a share of the sides
 
 
 def test_compared_points_are_asked_for_in_turn_while_all_are_pending():
@@ -193,8 +195,27 @@ def test_level_sets_are_tested_near_the_level():
         made(LevelSet(0.5), space=LINE, model=None), 90, f=lambda t: float(t["x"] > 0.3)
     )
     late = np.array([trial["x"] for trial in experiment.trials()[30:]])
-    assert np.mean(np.abs(late - 0.3) < 0.05) > 0.3  # by chance it would be 0.1
-    assert abs(experiment.status()["known"]["threshold"] - 0.3) < 0.03
+    assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # by chance it would be 0.1
+    known = experiment.status()["known"]
+    assert abs(known["threshold"] - 0.3) < 0.02
+    assert known["interval"][0] < 0.3 < known["interval"][1]
+
+
+@pytest.mark.parametrize("rises", [True, False])
+def test_a_threshold_is_the_median_of_where_the_level_is_crossed(rises):
+    # A crossing that is normal around 0.4: it is below x with probability Φ((x − 0.4) / 0.05).
+    x = np.random.default_rng(0).permutation(np.linspace(0, 1, 1001))
+    crossing = stats.norm(0.4, 0.05)
+    above = crossing.cdf(x) if rises else crossing.sf(x)
+    found = goals._threshold(x, above, Space.of(LINE))
+    assert found == pytest.approx([0.4, *crossing.interval(0.95)], abs=1e-3)
+
+
+def test_a_threshold_outside_the_space_is_not_made_up():
+    x = np.linspace(0, 1, 101)
+    middle, low, high = goals._threshold(x, 0.2 * x, Space.of(LINE))
+    assert (low, high) == (0.12, 1.0)
+    assert middle == pytest.approx(0.9)  # the mean of a crossing that is mostly at the end
 
 
 @pytest.mark.parametrize(("goal", "best"), [(Maximize(), 0.7), (Minimize(), 0.2)])
@@ -254,6 +275,20 @@ def test_drawn_fields_have_the_moments_of_the_posterior():
     assert stats.spearmanr(near[:, 0], near[:, 5]).statistic > 0.99
     far = acquisition.fields(scene._replace(shares=rows * 1000), 200, rng)
     assert abs(stats.spearmanr(far[:, 0], far[:, 5]).statistic) < 0.3
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, "theory", "loo", "auto"])
+def test_points_that_are_asked_again_have_the_posterior_of_the_model(bandwidth):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(20, 2))
+    standing = StandingPoints(rows)
+    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1), (0, 1)])
+    for n in (50, 1, 1, 7, 100, 1):
+        X = rng.uniform(size=(n, 2))
+        model.partial_fit(X, rng.uniform(size=n) < X[:, 0], classes=[False, True])
+        found, expected = standing.posterior(model), model.posterior(rows)
+        assert np.array_equal(found.mean(), expected.mean())
+        assert np.array_equal(found.ppf(0.1), expected.ppf(0.1))
 
 
 # Telling ------------------------------------------------------------------------------------

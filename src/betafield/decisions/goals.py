@@ -126,7 +126,7 @@ class Everywhere(Goal):
 class LevelSet(Goal):
     """Know where the success probability is above p: thresholds.
 
-    Strategies are "boundary", points drawn in proportion to (P(π > p) P(π < p))¹⁶, and
+    Strategies are "boundary", points drawn in proportion to a power of P(π > p) P(π < p), and
     "entropy", the point where a trial is expected to lower the entropy of {π(x) > p} most.
 
     Parameters
@@ -160,11 +160,15 @@ class LevelSet(Goal):
         return posterior if self.under is None else posterior.under(np.array(self.under))
 
     def known(self, view: View) -> Known:
-        """Return the share of the space above the level, and where one feature crosses it."""
+        """Return the share of the space above the level; of one feature, where it crosses it.
+
+        The crossing is told with its 95 % interval.
+        """
         above = self.seen(view.posterior).prob_above(self.p)
         told: dict[str, Any] = {"share_above": float(above.mean())}
         if len(view.space.names) == 1:
-            told["threshold"] = _threshold(view.rows[:, 0], above, view.space)
+            told["threshold"], *ends = _threshold(view.rows[:, 0], above, view.space)
+            told["interval"] = tuple(ends)
         wrong = float(np.minimum(above, 1.0 - above).mean())
         return Known(told, wrong, f"the expected share of the space on the wrong side of {self.p}")
 
@@ -335,20 +339,32 @@ def _under(context: tuple[float, ...], pi: Floats) -> Floats:
     return np.asarray(sum(b * binom.pmf(k, p, pi) for k, b in enumerate(context)))
 
 
-def _threshold(x: Floats, above: Floats, space: Space) -> float:
-    """Return where one feature crosses the level, if it does so once.
+def _threshold(x: Floats, above: Floats, space: Space) -> tuple[float, float, float]:
+    """Return where one feature crosses the level, if it does so once, and a 95 % interval.
 
-    Where P(π(x) > p) passes 1/2, after it was made monotone by least squares; where it never does,
-    the mean of the crossing, low + ∫ P(π(x) < p) dx, or that of P(π(x) > p) if π falls.
+    If π rises, it has crossed before x with probability P(π(x) > p). The median is where this
+    passes 1/2, after it was made monotone by least squares; where it never does, the mean of the
+    crossing stands for it. The interval reaches on both sides to the nearest x at which one is
+    sure enough, 39/40: beyond it π need not be known.
     """
     from sklearn.isotonic import isotonic_regression
 
     order = np.argsort(x)
     x, above = x[order], above[order]
     rises = bool(np.mean((x - x.mean()) * above) >= 0.0)
-    side = isotonic_regression(above if rises else 1.0 - above)
-    after = int(np.searchsorted(side, 0.5))
+    crossed = above if rises else 1.0 - above
+    middle = _median(x, isotonic_regression(crossed), space)
+    before = x[(x <= middle) & (crossed <= 0.025)]
+    after = x[(x >= middle) & (crossed >= 0.975)]
+    low = before.max() if before.size else space.low[0]
+    high = after.min() if after.size else space.low[0] + space.side[0]
+    return middle, float(low), float(high)
+
+
+def _median(x: Floats, crossed: Floats, space: Space) -> float:
+    """Return where a rising probability passes 1/2, or its mean."""
+    after = int(np.searchsorted(crossed, 0.5))
     if after in (0, len(x)):
-        return float(space.low[0] + space.side[0] * (1.0 - side.mean()))
-    step = (0.5 - side[after - 1]) / (side[after] - side[after - 1])
+        return float(space.low[0] + space.side[0] * (1.0 - crossed.mean()))
+    step = (0.5 - crossed[after - 1]) / (crossed[after] - crossed[after - 1])
     return float(x[after - 1] + step * (x[after] - x[after - 1]))
