@@ -147,7 +147,7 @@ class Placing:
             # The row itself is among them, and is allowed.
             row, value, scores = self._pick(near, allowed(near.rows), pending, dice)
             n += NEAR - 1
-        how = "the highest" if scores.power is None else f"drawn by its power {scores.power:.0f}"
+        how = "the highest" if scores.power is None else f"drawn by its power of {scores.power:.0f}"
         return row, f"{scores.quantity} is {value:.3g} here, {how} among {n} candidates"
 
     def _pick(
