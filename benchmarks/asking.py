@@ -56,7 +56,7 @@ class Sizes:
     plane_runs: int
 
 
-FULL = Sizes(10**5, 101, 100, 200, 200, 40)
+FULL = Sizes(10**5, 101, 100, 100, 200, 40)
 QUICK = Sizes(10**4, 11, 30, 4, 30, 2)
 
 
