@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test environments test-previous lint types check bench bench-scale docs paper paper-quick clean
+.PHONY: help demo test test-plain test-paper test-compiled kernels environments test-previous lint types check bench bench-scale docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,28 +21,40 @@ demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, sa
 	$(BIN)/python examples/flights.py
 
 # Tests share the cores, a thread each; those of the paper time things, and have all to themselves.
-PARALLEL := --numprocesses auto
+PARALLEL := --numprocesses auto --dist worksteal
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test: $(VENV)/.installed-dev  ## the whole test suite, with coverage of src
-	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
-		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
+test:  ## the whole test suite, with coverage of src
+	@$(MAKE) --no-print-directory --jobs 1 test-plain test-paper test-compiled
+
+test-plain: $(VENV)/.installed-dev  ## kernels as plain Python, whose lines coverage sees
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
-	$(BIN)/pytest --quiet --cov --cov-append --cov-report= tests/test_paper.py
+
+test-paper: $(VENV)/.installed-dev  ## the paper's experiments, reduced
+	$(BIN)/pytest --quiet tests/test_paper.py
+
+test-compiled: $(VENV)/.installed-dev  ## all other tests; coverage is summed up, so after test-plain
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
 	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --cov --cov-append --cov-report=term --cov-fail-under=95 --ignore=tests/test_paper.py
 
-# The release before the newest of scikit-learn, in an environment of its own.
+# Two processes that start together would compile the same; one that ran before leaves it on disk.
+kernels: $(VENV)/.installed-dev  ## compile what is compiled, once for all tests
+	$(ONE_THREAD) $(BIN)/python tests/kernels.py
+
+# The release before the newest of scikit-learn, laid over the environment, which else is the same.
 PREVIOUS := $(VENV)-previous
-$(PREVIOUS)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(PREVIOUS)
-	$(PREVIOUS)/bin/pip install --quiet --disable-pip-version-check --editable '.[dev]' 'scikit-learn==1.8.*'
+$(PREVIOUS)/.laid-over: $(VENV)/.installed-dev
+	rm -rf $(PREVIOUS)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(PREVIOUS) 'scikit-learn==1.8.*'
+	PYTHONPATH=$(PREVIOUS) $(BIN)/pip check
 	@touch $@
 
-environments: $(VENV)/.installed-dev $(PREVIOUS)/.installed  ## both environments of the tests, two at a time with -j2
+environments: $(VENV)/.installed-dev $(PREVIOUS)/.laid-over  ## what the tests need
 
-test-previous: $(PREVIOUS)/.installed  ## what touches scikit-learn, with its previous release
-	$(ONE_THREAD) $(PREVIOUS)/bin/pytest --quiet $(PARALLEL) tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
+test-previous: $(PREVIOUS)/.laid-over  ## what touches scikit-learn, with its previous release
+	$(ONE_THREAD) PYTHONPATH=$(abspath $(PREVIOUS)) $(BIN)/pytest --quiet $(PARALLEL) tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
 
 lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
 	$(BIN)/ruff check .

@@ -49,6 +49,7 @@ ALL = [pytest.param(page, id=name_of(page)) for page in PAGES["pages"]()]
 WITH_CODE = [pytest.param(p, id=name_of(p)) for p in PAGES["pages"]() if PAGES["blocks"](p)]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_blocks_run_and_say_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

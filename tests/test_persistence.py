@@ -407,6 +407,7 @@ def refused(path, data):
         load(path)
 
 
+@pytest.mark.no_cover
 def test_every_byte_counts(tmp_path):
     """All 255 other values of the first 64 bytes; one other, and each bit, of all others."""
     data, path = smallest(tmp_path), tmp_path / "flipped"

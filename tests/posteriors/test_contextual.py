@@ -20,6 +20,11 @@ LEVELS = np.array([1e-6, 0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])[:, None]
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.5, 0.5), (30.0, 30.0), (0.3, 7.0)]
 
 
+def few(examples):
+    """So many generated cases, or fewer where the profile asks for fewer."""
+    return settings(max_examples=min(examples, settings.default.max_examples))
+
+
 def deposited(likelihood, prior, counts=None):
     """Alpha, beta and a row of amounts: sure trials counted apart, the others on the lattice."""
     counts = np.ones(len(likelihood)) if counts is None else counts
@@ -352,7 +357,7 @@ def answers(post):
     return np.concatenate([post.mean()[None], post.var()[None], post.moments(3).T, *grid])
 
 
-@settings(max_examples=25)
+@few(25)
 @given(posteriors(rows=3))
 def test_rows_do_not_know_each_other(arguments):
     post = Contextual(**arguments)
@@ -362,7 +367,7 @@ def test_rows_do_not_know_each_other(arguments):
     np.testing.assert_array_equal(answers(post[[2, 0]]), together[:, [2, 0]])
 
 
-@settings(max_examples=25)
+@few(25)
 @given(posteriors(), st.integers(0, 30), st.integers(0, 30))
 def test_columns_of_zeros_change_nothing(arguments, before, after):
     wider = dict(arguments, first=FIRST - before)
@@ -370,7 +375,7 @@ def test_columns_of_zeros_change_nothing(arguments, before, after):
     np.testing.assert_array_equal(answers(Contextual(**wider)), answers(Contextual(**arguments)))
 
 
-@settings(max_examples=60)
+@few(60)
 @given(posteriors())
 def test_mirrored_arguments_mirror_the_posterior(arguments):
     post, other = Contextual(**arguments), Contextual(**mirrored(arguments))
@@ -385,7 +390,7 @@ def test_mirrored_arguments_mirror_the_posterior(arguments):
     assert np.all(np.abs(post.ppf(halves) - (1.0 - other.ppf(1.0 - halves))) < 1e-7 * std + 4e-16)
 
 
-@settings(max_examples=60)
+@few(60)
 @given(posteriors())
 def test_tails_and_quantiles_are_those_of_a_distribution(arguments):
     post = Contextual(**arguments)
@@ -407,7 +412,7 @@ def test_tails_and_quantiles_are_those_of_a_distribution(arguments):
     assert np.isfinite([post.mean(), post.var()]).all()
 
 
-@settings(max_examples=60)
+@few(60)
 @given(posteriors())
 def test_cdf_takes_quantiles_back(arguments):
     post = Contextual(**arguments)

@@ -24,6 +24,8 @@ tables = st.integers(2, 5).flatmap(
 def test_each_class_is_its_marginal_beta(alpha):
     post = Dirichlet(alpha)
     p = np.array([0.1, 0.5, 0.9])[:, None, None]
+    asked = {ask: getattr(post, ask)(p) for ask in ("pdf", "cdf", "prob_above", "ppf")}
+    interval = post.interval(0.8)
     for k in range(post.shape[1]):
         others = [math.fsum(row[:k] + row[k + 1 :]) for row in alpha]
         beta = Beta([row[k] for row in alpha], others)
@@ -31,10 +33,10 @@ def test_each_class_is_its_marginal_beta(alpha):
         np.testing.assert_allclose(post.marginal(k).beta, beta.beta, rtol=1e-15)
         for ask in ("mean", "var", "std"):
             np.testing.assert_allclose(getattr(post, ask)()[:, k], getattr(beta, ask)(), rtol=1e-14)
-        for ask in ("pdf", "cdf", "prob_above", "ppf"):
+        for ask, found in asked.items():
             same = getattr(post.marginal(k), ask)(p[:, 0])
-            np.testing.assert_array_equal(getattr(post, ask)(p)[..., k], same)
-        for end, same in zip(post.interval(0.8), post.marginal(k).interval(0.8), strict=True):
+            np.testing.assert_array_equal(found[..., k], same)
+        for end, same in zip(interval, post.marginal(k).interval(0.8), strict=True):
             np.testing.assert_array_equal(end[:, k], same)
 
 
