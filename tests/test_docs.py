@@ -85,7 +85,9 @@ def _(scope):
     low, high = scope["known"].posterior([[0.5]]).interval(0.99)
     assert low < 0.5 < high < 0.75
     assert scope["tired"].mean() == pytest.approx(0.3, abs=0.05)
-    assert scope["experiment"].status()["known"]["threshold"] == pytest.approx(0.6 - np.log(3) / 20, abs=0.05)
+    assert scope["experiment"].status()["known"]["threshold"] == pytest.approx(
+        0.6 - np.log(3) / 20, abs=0.05
+    )
     places = scope["tracker"].alarms()["place"][:, 0]
     assert len(places) > 5
     assert places.min() > 0.2

@@ -96,7 +96,8 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
     above = scene.goal.seen(scene.posterior).prob_above(scene.goal.p)
     p = scene.goal.p
     quantity = f"P(π > {p}) · P(π < {p})"
-    return Scores(above * (1.0 - above), quantity, power=WIDE if rng.random() < LOOKS_FURTHER else SHARP)
+    power = WIDE if rng.random() < LOOKS_FURTHER else SHARP
+    return Scores(above * (1.0 - above), quantity, power)
 
 
 def entropy(scene: Scene, _: Rng) -> Scores:
