@@ -10,6 +10,7 @@ from scipy import stats
 
 from betafield import SmoothBetaClassifier, contexts
 from betafield.decisions import FieldBandit
+from betafield.decisions.bandits import Pull
 from betafield.decisions.simulation import Regret, simulate
 from betafield.decisions.zooming import ZoomedField, highest
 from betafield.posteriors import Beta
@@ -59,8 +60,10 @@ def test_ucb_of_named_arms_is_the_highest_quantile_of_their_beta():
     bandit = made("names", "ucb")
     rng = np.random.default_rng(0)
     for t in range(50):
-        bounds = stats.beta.ppf(1 - 1 / (2 + np.log(1 + t) ** 1.5), 1 + wins, 1 + losses)
+        level = 1 - 1 / (2 + np.log(1 + t) ** 1.5)
+        bounds = stats.beta.ppf(level, 1 + wins, 1 + losses)
         pull = bandit.pull()
+        assert f"(the {level:.4g} quantile" in pull.why
         assert bounds[pull.index] == pytest.approx(bounds.max(), rel=1e-9)
         success = rng.uniform() < (0.2, 0.5, 0.8)[pull.index]
         (wins if success else losses)[pull.index] += 1
@@ -253,6 +256,14 @@ def test_ucb_spreads_a_batch_and_thompson_too():
         assert len({tuple(pull.values()) for pull in bandit.pull(n=20)}) > 2
 
 
+@every_policy
+def test_arms_of_which_nothing_is_known_take_turns(policy):
+    x = np.sort([pull["x"] for pull in FieldBandit(LINE, policy, random_state=0).pull(n=32)])
+    assert np.diff(x, prepend=0.0, append=1.0).max() < 4 / 32
+    if policy == "ucb":
+        assert sorted(pull.arm for pull in made("names", policy).pull(n=3)) == ["a", "b", "c"]
+
+
 def test_an_abandoned_pull_counts_for_nothing():
     one, other = made("names", "ucb"), made("names", "ucb")
     pulls = one.pull(n=4)
@@ -386,6 +397,8 @@ def test_what_cannot_be_a_bandit_is_refused(arms, options, error, says):
         pytest.param([[30], [10]], None, ValueError, "x row 1: found 10", id="row outside"),
         pytest.param([[30, 31]], None, ValueError, "x row 0: found 2 values", id="two values"),
         pytest.param([], None, ValueError, "x: found 0 rows", id="no rows"),
+        pytest.param(30, None, TypeError, "x: found int; a mapping, or rows", id="number"),
+        pytest.param("30", None, TypeError, "x: found str; a mapping, or rows", id="text"),
         pytest.param([[30], [31]], 2, ValueError, "n: found 2 with 2 rows", id="both"),
         pytest.param({"age": 30}, 0, ValueError, "n: found 0", id="none"),
         pytest.param({"age": 30}, 10**9, ValueError, "n: found 1000000000", id="too many"),
@@ -424,6 +437,7 @@ BAD_UPDATES = {
     "few": (lambda p: p[1:], [True], None, ValueError, r"success: found shape \(1,\)"),
     "list": (lambda p: p[1], [True], None, ValueError, r"success: found shape \(1,\)"),
     "context": (lambda p: p[1], True, [0.0, 1.5], ValueError, "context"),
+    "text context": (lambda p: p[1], True, "luck", ValueError, "context: rows of numbers"),
     "contexts": (lambda p: p[1:4], [1] * 3, [[0, 1]] * 2, ValueError, "context: found shape"),
 }  # fmt: skip
 
@@ -444,7 +458,18 @@ def test_a_reward_that_cannot_be_counted_changes_nothing(policy, name):
     bandit.update(pulls[1:], [True] * 7)
 
 
+def test_no_rewards_at_all_change_nothing(tmp_path):
+    bandit = made("names")
+    bandit.update(bandit.pull(n=2), [True, False])
+    bandit.save(tmp_path / "a")
+    bandit.update([], [])
+    bandit.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_questions_about_unknown_arms_are_refused():
+    with pytest.raises(ValueError, match="x: found 2 rows; the best arm is that of one"):
+        made("names, observed").best([[30], [40]])
     with pytest.raises(KeyError, match="arm: found 'z'"):
         made("names").posterior({}, "z")
     with pytest.raises(ValueError, match="arm: found 'a'"):
@@ -461,8 +486,6 @@ class Always:
         self.arms, self.index, self.told = made("names").arms, index, []
 
     def pull(self, n):
-        from betafield.decisions.bandits import Pull
-
         return [Pull(i, "", {}, "", self.index) for i in range(n)]
 
     def update(self, _, success):
@@ -478,6 +501,23 @@ def test_regret_is_what_the_best_arm_pays_more():
     np.testing.assert_allclose(regret.cumulative, np.tile(0.4 * np.arange(1, 51), (2, 1)))
     assert regret.exponent() == pytest.approx(1.0)
     assert simulate(lambda _: Always(2), chances, 50).final.max() == 0.0
+
+
+def test_the_best_of_a_continuum_is_that_of_all_its_points():
+    best = {"x": 1 / 3, "y": np.sqrt(2) - 1}
+
+    class There(Always):
+        def pull(self, n):
+            return [Pull(i, best, best, "", 0) for i in range(n)]
+
+    bandit = There(0)
+    bandit.arms = made("continuum").arms
+    regret = simulate(
+        lambda _: bandit, lambda X: np.exp(-((X - [*best.values()]) ** 2).sum(axis=1)), 9, [0]
+    )
+    assert regret.final[0] < 1e-9
+    wide = simulate(lambda _: bandit, lambda X: np.exp(X.sum(axis=1) - 3), 9, [0])
+    assert wide.final[0] == pytest.approx(9 * (1 - np.exp(sum(best.values()) - 3)), abs=1e-4)
 
 
 def test_rewards_are_those_of_the_chance_and_come_late():

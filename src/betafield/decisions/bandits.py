@@ -188,9 +188,10 @@ class FieldBandit:
         numbers = self._waiting(pull)
         ends = _outcomes(success, len(numbers), isinstance(pull, Pull | Integral))
         contexts = _contexts(context, len(numbers))
-        self._learn(numbers, ends, contexts)
-        self._steps.append((numbers, contexts))
-        self._end(numbers, ends.tolist())
+        if numbers:
+            self._learn(numbers, ends, contexts)
+            self._steps.append((numbers, contexts))
+            self._end(numbers, ends.tolist())
 
     def abandon(self, pull: Any) -> None:
         """Expect no reward any more of a pull, or of a list of them."""
@@ -212,6 +213,8 @@ class FieldBandit:
     def best(self, x: Any = None) -> Pull:
         """Return the arm with the highest posterior mean; it does not count as a pull."""
         given, _ = self.arms.given(x, None)
+        if len(given) > 1:
+            raise ValueError(f"x: found {len(given)} rows; the best arm is that of one")
         middle = np.full(self.arms.size, 0.5)
         _, mean = next(self._valued(self.models, given, slice(1), [middle]))
         at = int(np.argmax(mean))
@@ -422,7 +425,10 @@ def _contexts(context: Any, n: int) -> Floats | None:
     """Return contexts of shape (1, p + 1) or (n, p + 1)."""
     if context is None:
         return None
-    found: Floats = np.atleast_2d(np.asarray(context, dtype=np.float64))
+    try:
+        found: Floats = np.atleast_2d(np.asarray(context, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"context: rows of numbers are needed ({error})") from None
     if found.ndim != 2 or len(found) not in (1, n):
         raise ValueError(f"context: found shape {found.shape}; one for all or {n} are needed")
     return found

@@ -68,8 +68,9 @@ class ZoomedField:
         low, high = np.array(bounds, dtype=np.float64).T
         self._units = Units(low, np.where(high > low, high - low, np.inf))
         self._supposed: list[Places] = []
-        # The points last asked for, and what their windows hold: a bandit asks for the same again.
-        self._known: tuple[Floats, Floats] | None = None
+        # The points last asked for, what their windows hold, and what that says: a bandit asks for
+        # the same again.
+        self._known: tuple[Floats, Floats, Posterior] | None = None
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = (0, 1), sample_weight: Any = None, context: Any = None
@@ -89,16 +90,20 @@ class ZoomedField:
         more = Places(self._units.axes(X), parts)
         self._supposed = [*self._supposed, more]
         if self._known is not None:
-            points, held = self._known
-            self._known = points, self._with(held, points, [more])
+            points, held, _ = self._known
+            self._know(points, self._with(held, points, [more]))
         return self
 
     def posterior(self, X: Any, part: slice = slice(None)) -> Posterior:
         """Return the posterior at rows of X, all or a part; before the first trial, the prior."""
         points = np.array(X, dtype=np.float64)
         if self._known is None or not np.array_equal(points, self._known[0]):
-            self._known = points, self._with(self._held(points), points, self._supposed)
-        return self._read(points[part], self._known[1][:, part])
+            self._know(points, self._with(self._held(points), points, self._supposed))
+        assert self._known is not None
+        return self._known[2][part]
+
+    def _know(self, points: Floats, held: Floats) -> None:
+        self._known = points, held, self._read(points, held)
 
     def _held(self, points: Floats) -> Floats:
         """Return what the window of each width and point holds."""
@@ -169,9 +174,11 @@ def highest(belief: Posterior, level: float) -> Floats:
 
     A quantile is above v where P(π ≤ v) is below q, which is found much sooner than it.
     """
-    guess = int(np.argmax(belief.mean() + special.ndtri(level) * belief.std()))
-    below = belief.cdf(belief[guess].ppf(level))
-    may = np.flatnonzero(below <= level + 1e-9)
-    scores = np.full(len(below), -np.inf)
+    mean, std = belief.mean(), belief.std()
+    least = belief[int(np.argmax(mean + special.ndtri(level) * std))].ppf(level)
+    # By Cantelli's inequality no quantile is farther above the mean.
+    may = np.flatnonzero(mean + np.sqrt(level / (1.0 - level)) * std >= least - 1e-9)
+    may = may[belief[may].cdf(least) <= level + 1e-9]
+    scores = np.full(len(mean), -np.inf)
     scores[may] = belief[may].ppf(level)
     return scores
