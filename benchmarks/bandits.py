@@ -1,24 +1,28 @@
 """What bandits lose while they learn, beside others: ``python benchmarks/bandits.py``.
 
 Four problems over [0, 1]^d, d = 1 and 2: the best of a continuum of points (a hill and a lower
-one), and the best of five named arms at a point that is observed. Rewards come after batches of 100
-pulls, for all alike; what is observed and the luck of outcomes are those of the seed. Of each
-learner the regret after 10,000 pulls, mean over seeds, and the exponent b with which it grows, n^b
-over the second half.
+one), and the best of five named arms at a point that is observed. Where hills, peaks and waves are,
+how high and how wide, is drawn anew in every run, from its seed and within the ranges of `hills`,
+`peaks` and `waves`; so are what is observed and the luck of outcomes, all of it the same for every
+learner. Rewards come after batches of 100 pulls. Of each learner the regret after 10,000 pulls,
+mean over the seeds 0 to 4, and the exponent b with which it grows, n^b over the second half.
 
-- epsilon-greedy: cells of a fixed size, the highest mean of the cell, and one pull in ten at
-  random;
-- MABWiser: NeighborhoodPolicy.Radius with LearningPolicy.ThompsonSampling. In a continuum its arms
-  are the centres of cells and all contexts the same.
+- epsilon-greedy: cells of a fixed size, the highest mean of the cell, and a share of all pulls at
+  random: of four sizes and two shares the ones with the least regret;
+- MABWiser: NeighborhoodPolicy.Radius with LearningPolicy.ThompsonSampling, of three radii the best.
+  In a continuum nothing is observed, so that all trials are near; its arms are the centres of
+  cells, of four sizes the best.
 
-Both have the size of cells, or the radius, that turned out better of two on these very runs; ours
-has its defaults. Results of MABWiser are kept in out/bandits: it takes minutes. Rows say the regret
-to that of the best of each peer, which should be below 1, and the exponent.
+Theirs are the best settings on these very runs, in hindsight. Ours are the defaults of
+`FieldBandit`, which were chosen on the seeds 100 to 104. Results of MABWiser are kept in
+out/bandits, with the time they took. Rows say the regret to that of each peer, which should be
+below 1, and the exponent.
 """
 
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -33,7 +37,7 @@ from betafield.decisions.simulation import Regret, simulate
 
 RESULTS, CACHE = Path("out") / "bandits.json", Path("out") / "bandits"
 Floats = NDArray[np.float64]
-EPSILON = 0.1
+Truth = Callable[[Floats], Floats]
 BELOW, SUBLINEAR = Target(1.0), Target(1.0)
 
 
@@ -47,23 +51,40 @@ class Sizes:
 # What is to be found out --------------------------------------------------------------------
 
 
-def hills(X: Floats, width: float) -> Floats:
-    """A hill of 0.7 and one of 0.55, on a plain of 0.2."""
-    high, low = np.array([0.7, 0.3][: X.shape[1]]), np.array([0.2, 0.8][: X.shape[1]])
-    near = [np.exp(-(((X - at) / width) ** 2).sum(axis=1)) for at in (high, low)]
-    return np.asarray(0.2 + 0.5 * near[0] + 0.35 * near[1])
+def hills(seed: int, d: int) -> Truth:
+    """A hill on a plain of 0.2, and another of 0.6 to 0.9 of its height, 0.35 away at least.
+
+    The higher one rises by 0.4 to 0.6; widths are 0.08 to 0.16 in 1-D, 0.15 to 0.25 in 2-D.
+    """
+    rng = np.random.default_rng([seed, d, 7])
+    places = rng.uniform(0.05, 0.95, (2, d))
+    while np.hypot.reduce(places[0] - places[1]) < 0.35:
+        places = rng.uniform(0.05, 0.95, (2, d))
+    widths = rng.uniform(*((0.08, 0.16) if d == 1 else (0.15, 0.25)), 2)
+    heights = rng.uniform(0.4, 0.6) * np.array([1.0, rng.uniform(0.6, 0.9)])
+
+    def truth(X: Floats) -> Floats:
+        far = ((X[:, None] - places) ** 2).sum(axis=2)
+        return np.asarray(0.2 + np.exp(-far / widths**2) @ heights)
+
+    return truth
 
 
-def peaks(X: Floats) -> Floats:
-    """Five arms, each best around its own value of the one feature."""
-    return np.asarray(0.15 + 0.6 * np.exp(-(((X - [0.1, 0.3, 0.5, 0.7, 0.9]) / 0.2) ** 2)))
+def peaks(seed: int, d: int) -> Truth:
+    """Five arms, each best around a value of its own: by 0.4 to 0.7, over a width of 0.1 to 0.3."""
+    rng = np.random.default_rng([seed, d, 8])
+    places, widths = rng.uniform(0.0, 1.0, 5), rng.uniform(0.1, 0.3, 5)
+    heights = rng.uniform(0.4, 0.7, 5)
+    return lambda X: np.asarray(0.15 + heights * np.exp(-(((X - places) / widths) ** 2)))
 
 
-def waves(X: Floats) -> Floats:
-    """Five arms, each a wave in a direction of its own."""
-    turn = 2 * np.pi * np.arange(5) / 5
-    along = X[:, :1] * np.cos(turn) + X[:, 1:] * np.sin(turn)
-    return np.asarray(0.5 + 0.3 * np.sin(2 * np.pi * along + turn))
+def waves(seed: int, d: int) -> Truth:
+    """Five arms, each a wave in a direction of its own: 0.5 ± 0.2 to 0.4, 0.8 to 1.6 long."""
+    rng = np.random.default_rng([seed, d, 9])
+    turn, phase = rng.uniform(0.0, 2 * np.pi, (2, 5))
+    heights, lengths = rng.uniform(0.2, 0.4, 5), rng.uniform(0.8, 1.6, 5)
+    ways = np.stack([np.cos(turn), np.sin(turn)]) / lengths
+    return lambda X: np.asarray(0.5 + heights * np.sin(2 * np.pi * (X @ ways) + phase))
 
 
 BOX = {1: {"x": (0, 1)}, 2: {"x": (0, 1), "y": (0, 1)}}
@@ -75,22 +96,26 @@ class Problem:
     name: str
     arms: Any
     observed: Any
-    truth: Callable[[Floats], Floats]
+    family: Callable[[int, int], Truth]
     d: int
 
-    def fingerprint(self) -> str:
-        values = np.round(self.truth(np.random.default_rng(0).random((64, self.d))), 9)
+    def truth(self, seed: int) -> Truth:
+        return self.family(seed, self.d)
+
+    def fingerprint(self, seed: int) -> str:
+        values = np.round(self.truth(seed)(np.random.default_rng(0).random((64, self.d))), 9)
         return hashlib.sha256(values.tobytes()).hexdigest()[:8]
 
 
 PROBLEMS = (
-    Problem("continuum, 1-D", BOX[1], None, lambda X: hills(X, 0.12), 1),
-    Problem("continuum, 2-D", BOX[2], None, lambda X: hills(X, 0.2), 2),
+    Problem("continuum, 1-D", BOX[1], None, hills, 1),
+    Problem("continuum, 2-D", BOX[2], None, hills, 2),
     Problem("named arms, 1-D", NAMES, BOX[1], peaks, 1),
     Problem("named arms, 2-D", NAMES, BOX[2], waves, 2),
 )
-CELLS = {1: (8, 16), 2: (5, 8)}
-RADII = {1: (0.05, 0.1), 2: (0.1, 0.2)}
+EPSILONS = (0.03, 0.1)
+CELLS = {1: (8, 12, 16, 24), 2: (4, 6, 9, 12)}
+RADII = {1: (0.03, 0.06, 0.12), 2: (0.07, 0.12, 0.2)}
 
 
 # Peers, with the methods that a simulation asks for ------------------------------------------
@@ -131,8 +156,9 @@ class Peer:
 
 
 class EpsilonGreedy(Peer):
-    def __init__(self, problem: Problem, seed: int, k: int) -> None:
+    def __init__(self, problem: Problem, seed: int, k: int, epsilon: float) -> None:
         super().__init__(problem, seed, k)
+        self.epsilon = epsilon
         cells = k**problem.d if self.named else 1
         self.held, self.won = np.zeros((2, cells, self.n_arms))
 
@@ -146,7 +172,7 @@ class EpsilonGreedy(Peer):
         mean = (self.won + 1.0) / (self.held + 2.0)
         noise = 1e-9 * self.rng.random((len(given), self.n_arms))
         best = np.argmax(mean[self.cell(given)] + noise, axis=1)
-        explores = self.rng.random(len(given)) < EPSILON
+        explores = self.rng.random(len(given)) < self.epsilon
         return np.where(explores, self.rng.integers(self.n_arms, size=len(given)), best)
 
     def learn(self, arms: Any, rewards: Floats, given: Floats) -> None:
@@ -155,83 +181,104 @@ class EpsilonGreedy(Peer):
 
 
 class MABWiser(Peer):
-    def __init__(self, problem: Problem, seed: int, k: int, radius: float) -> None:
+    def __init__(self, problem: Problem, seed: int, k: int, radius: float | None) -> None:
         from mabwiser.mab import MAB, LearningPolicy, NeighborhoodPolicy
 
         super().__init__(problem, seed, k)
-        policy, near = LearningPolicy.ThompsonSampling(), NeighborhoodPolicy.Radius(radius)
-        self.mab, self.knows = MAB(list(range(self.n_arms)), policy, near, seed=seed), False
+        near = None if radius is None else NeighborhoodPolicy.Radius(radius)
+        arms, policy = list(range(self.n_arms)), LearningPolicy.ThompsonSampling()
+        self.mab, self.knows = MAB(arms, policy, near, seed=seed), False
 
     def chosen(self, given: Floats) -> Any:
         if not self.knows:
             return self.rng.integers(self.n_arms, size=len(given))
+        if not self.named:
+            return [self.mab.predict() for _ in given]
         return np.atleast_1d(self.mab.predict(given))
 
     def learn(self, arms: Any, rewards: Floats, given: Floats) -> None:
-        (self.mab.partial_fit if self.knows else self.mab.fit)(arms, rewards, given)
+        more = (given,) if self.named else ()
+        (self.mab.partial_fit if self.knows else self.mab.fit)(arms, rewards, *more)
         self.knows = True
 
 
 # Measuring ----------------------------------------------------------------------------------
 
-
-def regret(problem: Problem, sizes: Sizes, make: Callable[[int], Any]) -> Regret:
-    return simulate(make, problem.truth, sizes.pulls, range(sizes.seeds), batch=sizes.batch)
+Make = Callable[[int], Any]
 
 
-def epsilon_greedy(problem: Problem, sizes: Sizes) -> Regret:
-    """The better of two sizes of cells."""
-    found = [
-        regret(problem, sizes, lambda seed, k=k: EpsilonGreedy(problem, seed, k))
-        for k in CELLS[problem.d]
-    ]
-    return min(found, key=lambda each: float(each.final.mean()))
+def regret(problem: Problem, sizes: Sizes, make: Make, seed: int) -> Floats:
+    """Return the cumulative regret of one run, in the field of its seed."""
+    truth = problem.truth(seed)
+    return np.asarray(simulate(make, truth, sizes.pulls, [seed], batch=sizes.batch).cumulative[0])
 
 
-def mabwiser(problem: Problem, sizes: Sizes) -> Regret:
-    """The better of two radii, or of two sizes of cells where nothing is observed."""
-    named = problem.observed is not None
-    settings = RADII[problem.d] if named else CELLS[problem.d]
-    found = [
-        _cached(problem, sizes, setting, 1 if named else int(setting), setting if named else 1.0)
-        for setting in settings
-    ]
-    return min(found, key=lambda each: float(each.final.mean()))
+def regrets(problem: Problem, sizes: Sizes, make: Make) -> Regret:
+    return Regret([regret(problem, sizes, make, seed) for seed in range(sizes.seeds)])
 
 
-def _cached(problem: Problem, sizes: Sizes, setting: float, k: int, radius: float) -> Regret:
+def epsilon_greedy(problem: Problem, sizes: Sizes) -> Iterator[tuple[str, Regret]]:
+    for k, epsilon in product(CELLS[problem.d], EPSILONS):
+        found = regrets(problem, sizes, lambda s, k=k, e=epsilon: EpsilonGreedy(problem, s, k, e))
+        yield f"{k} cells a side, epsilon {epsilon:g}", found
+
+
+def mabwiser(problem: Problem, sizes: Sizes) -> Iterator[tuple[str, Regret]]:
+    if problem.observed is not None:
+        for radius in RADII[problem.d]:
+            yield f"radius {radius:g}", _cached(problem, sizes, 1, radius)
+    else:
+        for k in CELLS[problem.d]:
+            yield f"{k} cells a side", _cached(problem, sizes, k, None)
+
+
+def _cached(problem: Problem, sizes: Sizes, k: int, radius: float | None) -> Regret:
+    """Return the regret of MABWiser, from files where it is known."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    key = f"{problem.name}-{setting}-{sizes.pulls}-{sizes.seeds}-{sizes.batch}".replace(" ", "")
-    path = CACHE / f"mabwiser-{key}-{problem.fingerprint()}.npy"
-    if not path.exists():
-        found = regret(problem, sizes, lambda seed: MABWiser(problem, seed, k, radius))
-        np.save(path, found.cumulative)
-    return Regret(np.load(path))
+    runs = []
+    for seed in range(sizes.seeds):
+        key = f"{problem.name}-{k}-{radius}-{sizes.pulls}-{sizes.batch}-{seed}".replace(" ", "")
+        path = CACHE / f"mabwiser-{key}-{problem.fingerprint(seed)}.npz"
+        if not path.exists():
+            started = process_time()
+            found = regret(problem, sizes, lambda s: MABWiser(problem, s, k, radius), seed)
+            np.savez(path, regret=found, seconds=process_time() - started)
+        with np.load(path) as kept:
+            runs.append(kept["regret"])
+    return Regret(runs)
 
 
 PEERS = {"epsilon-greedy": epsilon_greedy, "MABWiser": mabwiser}
 
 
+def best(peer: str, problem: Problem, sizes: Sizes) -> tuple[str, Regret]:
+    """Return the setting of a peer that turned out best, and its regret."""
+    return min(PEERS[peer](problem, sizes), key=lambda each: float(each[1].final.mean()))
+
+
 def measured(policy: str) -> Callable[[Sizes], Iterator[Row]]:
+    def ours(problem: Problem) -> Make:
+        return lambda seed: FieldBandit(
+            problem.arms, policy, observed=problem.observed, random_state=seed
+        )
+
     def rows(sizes: Sizes) -> Iterator[Row]:
         for problem in PROBLEMS:
             started = process_time()
-            ours = regret(
-                problem,
-                sizes,
-                lambda seed, p=problem: FieldBandit(
-                    p.arms, policy, observed=p.observed, random_state=seed
-                ),
-            )
+            mine = regrets(problem, sizes, ours(problem))
             taken = (process_time() - started) / (sizes.pulls * sizes.seeds)
-            mine, name = float(ours.final.mean()), f"{policy}, {problem.name}"
-            for peer, of in PEERS.items():
-                theirs = of(problem, sizes)
+            final, name = float(mine.final.mean()), f"{policy}, {problem.name}"
+            for peer in PEERS:
+                setting, theirs = best(peer, problem, sizes)
                 other = float(theirs.final.mean())
-                numbers = {"ours": mine, peer: other, f"b of {peer}": theirs.exponent()}
-                yield Row(f"{name}: regret to {peer}", mine / other, "×", BELOW, numbers, "")
-            numbers = {"ms a pull": 1e3 * taken}
-            yield Row(f"{name}: exponent b", ours.exponent(), "", SUBLINEAR, numbers, "")
+                numbers = {"ours": final, setting: other, "its b": theirs.exponent()}
+                yield Row(f"{name}: regret to {peer}", final / other, "×", BELOW, numbers, "")
+            numbers = {
+                "lowest": float(mine.final.min()),
+                "highest": float(mine.final.max()),
+                "ms a pull": 1e3 * taken,
+            }
+            yield Row(f"{name}: exponent b", mine.exponent(), "", SUBLINEAR, numbers, "")
 
     return rows
 
@@ -244,7 +291,7 @@ if __name__ == "__main__":
         "Bandits: cumulative regret, rewards after batches of 100 pulls",
         __doc__,
         MEASUREMENTS,
-        full=Sizes(10_000, 3),
+        full=Sizes(10_000, 5),
         quick=Sizes(500, 1),
         results=RESULTS,
     )

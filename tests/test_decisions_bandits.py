@@ -10,8 +10,10 @@ from scipy import stats
 
 from betafield import SmoothBetaClassifier, contexts
 from betafield.decisions import FieldBandit
+from betafield.decisions.bandits import Pull
 from betafield.decisions.simulation import Regret, simulate
-from betafield.decisions.zooming import ZoomedField
+from betafield.decisions.zooming import ZoomedField, highest
+from betafield.posteriors import Beta
 
 LINE = {"x": (0.0, 1.0)}
 KINDS = {
@@ -58,8 +60,10 @@ def test_ucb_of_named_arms_is_the_highest_quantile_of_their_beta():
     bandit = made("names", "ucb")
     rng = np.random.default_rng(0)
     for t in range(50):
-        bounds = stats.beta.ppf(1 - 1 / (t + 2), 1 + wins, 1 + losses)
+        level = 1 - 1 / (2 + np.log(1 + t) ** 1.5)
+        bounds = stats.beta.ppf(level, 1 + wins, 1 + losses)
         pull = bandit.pull()
+        assert f"(the {level:.4g} quantile" in pull.why
         assert bounds[pull.index] == pytest.approx(bounds.max(), rel=1e-9)
         success = rng.uniform() < (0.2, 0.5, 0.8)[pull.index]
         (wins if success else losses)[pull.index] += 1
@@ -75,7 +79,7 @@ def test_ucb_of_points_counts_the_trials_within_the_window():
     for t in range(50):
         near = np.abs(points - np.array(where)) <= 0.12
         wins, held = near @ np.array(ends), near.sum(axis=1)
-        bounds = stats.beta.ppf(1 - 1 / (t + 2), 1 + wins, 1 + held - wins)
+        bounds = stats.beta.ppf(1 - 1 / (2 + np.log(1 + t) ** 1.5), 1 + wins, 1 + held - wins)
         pull = bandit.pull()
         assert bounds[pull.arm] == pytest.approx(bounds.max(), rel=1e-9)
         where.append(pull["x0"])
@@ -114,22 +118,59 @@ def named(points):
     return [{"x0": float(x)} for (x,) in points]
 
 
-def test_windows_are_as_narrow_as_the_trials_around_allow():
-    rng = np.random.default_rng(0)
-    X, y = rng.beta(2, 5, (300, 2)), rng.integers(2, size=300)
-    field, Q = ZoomedField([(0, 1)] * 2).partial_fit(X, y), rng.uniform(size=(40, 2))
-    far = np.hypot(*(Q[:, None] - X).transpose(2, 0, 1))
-    mean, upper = field.posterior(Q).mean(), field.posterior(Q).ppf(np.full(40, 0.9))
-    for i, distances in enumerate(far):
-        fits = [
-            w for w in np.sqrt(2) / 2.0 ** np.arange(5) if (distances <= w).sum() * 4 * w**2 >= 1
-        ]
-        near = distances <= min(fits)
-        shapes = 1 + y[near].sum(), 1 + (1 - y[near]).sum()
-        assert field.widths(Q)[i] == min(fits)
-        assert mean[i] == pytest.approx(stats.beta.mean(*shapes))
-        assert upper[i] == pytest.approx(stats.beta.ppf(0.9, *shapes))
-    assert len(set(field.widths(Q))) > 1
+def slow(x, X, ends, lipschitz):
+    """What trials, whole or in parts, say of x: the shapes of a Beta, ring after ring."""
+    far = np.sqrt(((X - x) ** 2).sum(axis=1) / X.shape[1])
+    won = lost = 0.0
+    for k in range(1, 7):
+        ring = (far <= 0.5**k) & ((far > 0.5 ** (k + 1)) if k < 6 else (far > 0))
+        won, lost = won + ends[ring].sum(), lost + (1 - ends[ring]).sum()
+        off = 1 + (won + lost) * lipschitz**2 / 4**k
+        won, lost = won / off, lost / off
+    here = far == 0
+    return 1 + won + ends[here].sum(), 1 + lost + (1 - ends[here]).sum()
+
+
+def spread(n, seed):
+    """Points of the plane that crowd in a corner, and where all of them can be asked for."""
+    rng = np.random.default_rng(seed)
+    X = rng.beta(2, 5, (n, 2))
+    return X, rng.integers(2, size=n).astype(float), np.vstack([rng.uniform(size=(40, 2)), X[:5]])
+
+
+def test_trials_count_for_less_the_farther_they_are():
+    X, ends, Q = spread(300, 0)
+    found = ZoomedField([(0, 1)] * 2, 1.5).partial_fit(X, ends).posterior(Q)
+    alpha, beta = np.transpose([slow(x, X, ends, 1.5) for x in Q])
+    np.testing.assert_allclose(found.mean(), stats.beta.mean(alpha, beta), rtol=1e-9)
+    np.testing.assert_allclose(found.ppf(0.9), stats.beta.ppf(0.9, alpha, beta), rtol=1e-9)
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 99))
+@settings(max_examples=20)
+def test_supposed_trials_count_as_parts_of_trials(known, supposed, seed):
+    X, ends, Q = spread(known + supposed, seed)
+    ends[known:] = np.random.default_rng(seed).uniform(size=supposed)
+    field = ZoomedField([(0, 1)] * 2).partial_fit(X[:known], ends[:known])
+    field.posterior(Q)  # so that what is known of these points must be kept up to date
+    for x, end in zip(X[known:], ends[known:], strict=True):
+        field.suppose(x[None], np.array([end]))
+    alpha, beta = np.transpose([slow(x, X, ends, 1.0) for x in Q])
+    np.testing.assert_allclose(field.posterior(Q).mean(), alpha / (alpha + beta), rtol=1e-7)
+    again = ZoomedField([(0, 1)] * 2).partial_fit(X[:known], ends[:known])
+    if supposed:
+        again.suppose(X[known:], ends[known:])
+    assert np.array_equal(again.posterior(Q).mean(), field.posterior(Q).mean())
+
+
+@given(st.integers(0, 99), st.floats(1e-6, 1 - 1e-6))
+@settings(max_examples=30)
+def test_the_highest_quantile_is_found_among_few(seed, level):
+    rng = np.random.default_rng(seed)
+    belief = Beta(*rng.gamma(0.5 + 9 * rng.uniform(), 5, (2, 200)) + 0.01)
+    scores, all_of_them = highest(belief, level), belief.ppf(level)
+    assert np.argmax(scores) == np.argmax(all_of_them)
+    assert scores.max() == pytest.approx(all_of_them.max(), rel=1e-12)
 
 
 @every_kind
@@ -212,7 +253,15 @@ def test_ucb_spreads_a_batch_and_thompson_too():
     for policy in POLICIES:
         bandit = made("continuum", policy)
         played(bandit, 30)
-        assert len({tuple(pull.values()) for pull in bandit.pull(n=20)}) > 5
+        assert len({tuple(pull.values()) for pull in bandit.pull(n=20)}) > 2
+
+
+@every_policy
+def test_arms_of_which_nothing_is_known_take_turns(policy):
+    x = np.sort([pull["x"] for pull in FieldBandit(LINE, policy, random_state=0).pull(n=32)])
+    assert np.diff(x, prepend=0.0, append=1.0).max() < 4 / 32
+    if policy == "ucb":
+        assert sorted(pull.arm for pull in made("names", policy).pull(n=3)) == ["a", "b", "c"]
 
 
 def test_an_abandoned_pull_counts_for_nothing():
@@ -348,6 +397,8 @@ def test_what_cannot_be_a_bandit_is_refused(arms, options, error, says):
         pytest.param([[30], [10]], None, ValueError, "x row 1: found 10", id="row outside"),
         pytest.param([[30, 31]], None, ValueError, "x row 0: found 2 values", id="two values"),
         pytest.param([], None, ValueError, "x: found 0 rows", id="no rows"),
+        pytest.param(30, None, TypeError, "x: found int; a mapping, or rows", id="number"),
+        pytest.param("30", None, TypeError, "x: found str; a mapping, or rows", id="text"),
         pytest.param([[30], [31]], 2, ValueError, "n: found 2 with 2 rows", id="both"),
         pytest.param({"age": 30}, 0, ValueError, "n: found 0", id="none"),
         pytest.param({"age": 30}, 10**9, ValueError, "n: found 1000000000", id="too many"),
@@ -386,6 +437,7 @@ BAD_UPDATES = {
     "few": (lambda p: p[1:], [True], None, ValueError, r"success: found shape \(1,\)"),
     "list": (lambda p: p[1], [True], None, ValueError, r"success: found shape \(1,\)"),
     "context": (lambda p: p[1], True, [0.0, 1.5], ValueError, "context"),
+    "text context": (lambda p: p[1], True, "luck", ValueError, "context: rows of numbers"),
     "contexts": (lambda p: p[1:4], [1] * 3, [[0, 1]] * 2, ValueError, "context: found shape"),
 }  # fmt: skip
 
@@ -406,7 +458,18 @@ def test_a_reward_that_cannot_be_counted_changes_nothing(policy, name):
     bandit.update(pulls[1:], [True] * 7)
 
 
+def test_no_rewards_at_all_change_nothing(tmp_path):
+    bandit = made("names")
+    bandit.update(bandit.pull(n=2), [True, False])
+    bandit.save(tmp_path / "a")
+    bandit.update([], [])
+    bandit.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_questions_about_unknown_arms_are_refused():
+    with pytest.raises(ValueError, match="x: found 2 rows; the best arm is that of one"):
+        made("names, observed").best([[30], [40]])
     with pytest.raises(KeyError, match="arm: found 'z'"):
         made("names").posterior({}, "z")
     with pytest.raises(ValueError, match="arm: found 'a'"):
@@ -423,8 +486,6 @@ class Always:
         self.arms, self.index, self.told = made("names").arms, index, []
 
     def pull(self, n):
-        from betafield.decisions.bandits import Pull
-
         return [Pull(i, "", {}, "", self.index) for i in range(n)]
 
     def update(self, _, success):
@@ -440,6 +501,23 @@ def test_regret_is_what_the_best_arm_pays_more():
     np.testing.assert_allclose(regret.cumulative, np.tile(0.4 * np.arange(1, 51), (2, 1)))
     assert regret.exponent() == pytest.approx(1.0)
     assert simulate(lambda _: Always(2), chances, 50).final.max() == 0.0
+
+
+def test_the_best_of_a_continuum_is_that_of_all_its_points():
+    best = {"x": 1 / 3, "y": np.sqrt(2) - 1}
+
+    class There(Always):
+        def pull(self, n):
+            return [Pull(i, best, best, "", 0) for i in range(n)]
+
+    bandit = There(0)
+    bandit.arms = made("continuum").arms
+    regret = simulate(
+        lambda _: bandit, lambda X: np.exp(-((X - [*best.values()]) ** 2).sum(axis=1)), 9, [0]
+    )
+    assert regret.final[0] < 1e-9
+    wide = simulate(lambda _: bandit, lambda X: np.exp(X.sum(axis=1) - 3), 9, [0])
+    assert wide.final[0] == pytest.approx(9 * (1 - np.exp(sum(best.values()) - 3)), abs=1e-4)
 
 
 def test_rewards_are_those_of_the_chance_and_come_late():

@@ -170,6 +170,11 @@ class Arms:
         table = nw.from_native(x, pass_through=True)
         if isinstance(table, nw.DataFrame):
             points = list(table.iter_rows(named=True))
+        elif isinstance(x, str) or not hasattr(x, "__iter__"):
+            raise TypeError(
+                f"x: found {type(x).__name__}; a mapping, or rows, of "
+                f"{_some(self.observed.names)} are needed"
+            )
         else:
             points = [self._named(i, each) for i, each in enumerate(x)]
         if not 1 <= len(points) <= MOST_PULLS:

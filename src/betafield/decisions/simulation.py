@@ -172,8 +172,7 @@ def _run(bandit: Any, truth: Truth, n: int, seed: int, batch: int, delay: int) -
         while late and late[0][0] + delay <= rows.stop:
             _, made, success = late.pop(0)
             bandit.update(made, success)
-    # The best of a continuum is one of many points, and a pull may lie between them.
-    return lost - min(0.0, lost.min()) if observed is None else np.maximum(lost, 0.0)
+    return np.maximum(lost, 0.0)
 
 
 def _observations(arms: Any, n: int, rng: np.random.Generator) -> Floats | None:
@@ -194,9 +193,21 @@ def _best(arms: Any, truth: Truth, observed: Floats | None) -> Floats:
     if arms.names is not None:
         chances = truth(np.zeros((1, 1)) if observed is None else observed)
         return np.asarray(np.max(chances, axis=1))
-    points = arms.many(POINTS if observed is None else POINTS >> 5)
     if observed is None:
-        return np.asarray(np.max(truth(points), keepdims=True))
+        return np.asarray(np.max(truth(_closer(arms, truth)), keepdims=True))
+    points = arms.many(POINTS >> 5)
     return np.array(
         [truth(np.hstack([points, np.tile(row, (len(points), 1))])).max() for row in observed]
     )
+
+
+def _closer(arms: Any, truth: Truth) -> Floats:
+    """Return all points, or those of a continuum that are ever closer to its best."""
+    points: Floats = arms.many(POINTS)
+    if arms.is_continuum:
+        pattern = arms.chosen.shares(points) - 0.5
+        for side in 0.5 ** np.arange(2, 20, 2):
+            best = arms.chosen.shares(points[np.argmax(truth(points))])
+            near = np.vstack([best, np.clip(best + side * pattern, 0.0, 1.0)])
+            points = arms.chosen.rows(near)
+    return points
