@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.decisions.arms import Arms
+from betafield.decisions.space import seed_of
 from betafield.decisions.zooming import Field, belief, blank, highest, suppose
 from betafield.estimators import SmoothBetaClassifier
 from betafield.posteriors import Posterior
@@ -135,7 +136,7 @@ class FieldBandit:
         if policy not in POLICIES:
             raise ValueError(f"policy: found {policy!r}; allowed are {', '.join(POLICIES)}")
         self.policy = policy
-        self.seed = _seed(random_state)
+        self.seed = seed_of(random_state)
         self.arms = Arms.of(arms, observed, self.seed)
         self.model = model
         lipschitz = STEEP if self.arms.names is None else EVEN
@@ -397,16 +398,6 @@ class FieldBandit:
             mine = np.flatnonzero(fields == arm)
             rows = np.array([self._rows[numbers[i]] for i in mine])
             suppose(ahead[arm], rows, belief(ahead[arm], rows).mean())
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.default_rng().integers(1 << 62))
-    if not isinstance(random_state, Integral) or isinstance(random_state, bool):
-        raise TypeError(f"random_state: found {random_state!r}; a whole number or None is needed")
-    if not 0 <= int(random_state) < 1 << 63:
-        raise ValueError(f"random_state: found {random_state}; 0 to 2**63 - 1 are possible")
-    return int(random_state)
 
 
 def _outcomes(success: Any, n: int, alone: bool) -> npt.NDArray[np.int64]:

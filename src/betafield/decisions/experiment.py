@@ -25,7 +25,7 @@ from betafield.decisions.acquisition import Scene
 from betafield.decisions.goals import PLAIN, Compare, Goal, View
 from betafield.decisions.placing import Placing
 from betafield.decisions.records import ABANDONED, PENDING, STATES, TOLD, History
-from betafield.decisions.space import Space
+from betafield.decisions.space import Space, seed_of
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -130,7 +130,7 @@ class Experiment:
             self._goal,
             _checked_strategy(strategy, self._goal),
             _checked_spread(spread, self._goal),
-            _seed(random_state),
+            seed_of(random_state),
         )
         self._is_default = model is None
         self.model: SmoothBetaClassifier = _engine(model, self._space)
@@ -416,16 +416,6 @@ def _checked_outcome(success: Any) -> bool:
     if isinstance(success, bool | np.bool_) or (isinstance(success, Real) and success in (0, 1)):
         return bool(success)
     raise ValueError(f"success: found {success!r}; True or False is needed")
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise TypeError(f"random_state: found {random_state!r}; a whole number or None is needed")
-    if not 0 <= int(random_state) < 1 << 63:
-        raise ValueError(f"random_state: found {random_state!r}; it must be from 0 to 2⁶³ − 1")
-    return int(random_state)
 
 
 def _engine(model: Any, space: Space) -> Any:

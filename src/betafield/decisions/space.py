@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -161,3 +161,20 @@ def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     if len(found) == len(names):
         raise ValueError("observed: found every feature of the space; one at least must be chosen")
     return found
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of all that is drawn; None: a fresh one.
+
+    Examples
+    --------
+    >>> seed_of(7)
+    7
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise TypeError(f"random_state: found {random_state!r}; a whole number or None is needed")
+    if not 0 <= int(random_state) < 1 << 63:
+        raise ValueError(f"random_state: found {random_state!r}; it must be from 0 to 2⁶³ − 1")
+    return int(random_state)
