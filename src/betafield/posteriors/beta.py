@@ -177,8 +177,12 @@ def _ordinary_upper(a: Floats, b: Floats, p: Floats) -> Floats:
 
 
 def _ordinary_quantile(a: Floats, b: Floats, q: Floats) -> Floats:
-    """SciPy's, but for points and probabilities so near to 0 that it is wrong, NaN or infinite."""
+    """SciPy's, but for points and probabilities so near to 0 that it is wrong, NaN or infinite.
+
+    Medians of equal shapes are 1/2, of which SciPy's are up to 1.5e-8 off.
+    """
     p = np.asarray(special.betaincinv(a, b, q))
+    p = np.where((a == b) & (q == 0.5), 0.5, p)
     redo = ((p < _TINY) | (q < 1e-12)) & (q > 0.0)
     if redo.any():
         p[redo] = _bisected(*(values[redo] for values in np.broadcast_arrays(a, b, q)))
