@@ -188,7 +188,8 @@ class Maximize(Goal):
     """Find where the success probability is highest, with few failures on the way.
 
     Strategies are "thompson", the highest point of a field drawn from the posterior, and "ucb",
-    the highest upper end of the model's band with its own `lipschitz`.
+    the highest upper end of the model's band with its own `lipschitz`, among the eight candidates
+    whose posterior mean + 2σ is highest.
 
     Examples
     --------
