@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -552,7 +553,6 @@ def test_impossible_fixed_values_are_refused():
 
 
 def test_models_of_other_spaces_are_refused():
-    pd = pytest.importorskip("pandas")
     one = SmoothBetaClassifier(0.2).fit([[0.1], [0.9]], [0, 1])
     three = SmoothBetaClassifier(0.2).fit([[0.1], [0.5], [0.9]], [0, 1, 2])
     named = SmoothBetaClassifier(0.2).fit(pd.DataFrame({"x": [0.1, 0.9]}), [0, 1])

@@ -568,9 +568,9 @@ def test_leave_one_out_narrows_the_window_as_trials_come_in():
     model = SmoothBetaClassifier("loo", bounds=[(0, 1)]).partial_fit(X[:400], y[:400])
     chosen = model.bandwidth_
     model.partial_fit(X[400:], y[400:])
-    # Not twice the trials yet: the width shrinks as theory has it, to a sixteenth of a doubling.
-    theory = chosen * (700 / 400) ** (-1 / 3)
-    assert theory <= model.bandwidth_ < theory * 2 ** (1 / 48)
+    # Not twice the trials yet: the width shrinks as theory has it, in sixteenths of a doubling,
+    # of which 1.75 times the trials are twelve.
+    assert model.bandwidth_ == pytest.approx(chosen * 2 ** (-12 / 16 / 3))
 
 
 def test_leave_one_out_chooses_anew_when_trials_have_doubled():

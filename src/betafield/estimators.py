@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
+# What windows hold at queries, within a width.
+Ask = Callable[["Forest", Floats, float], npt.NDArray[np.int64]]
 
 METRICS = ("euclidean", "chebyshev", "manhattan")
 # Numbers that are held at once where only the mean of a posterior is asked for.
@@ -500,17 +502,20 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
                 "has no outcome of its own; guarantees are for whole weights"
             )
 
-    def _posterior_at(self, points: Floats) -> Posterior:
+    def _posterior_at(self, points: Floats, ask: Ask | None = None) -> Posterior:
         scaled, shapes = self._units_.scaled(points), self._shapes(points)
         if self._is_local():
             return self._local_posterior(scaled, shapes)
-        each = [self._counted_posterior(scaled, shapes, record) for record in self.weights_]
+        each = [self._counted_posterior(scaled, shapes, record, ask) for record in self.weights_]
         return each[0] if len(each) == 1 else Blend(np.log(self.weights_["weight"]), each)
 
-    def _counted_posterior(self, scaled: Floats, shapes: Floats, record: Any) -> Posterior:
+    def _counted_posterior(
+        self, scaled: Floats, shapes: Floats, record: Any, ask: Ask | None = None
+    ) -> Posterior:
         """Return what the sums of windows say."""
         windows = self._windows_for(record["relevance"])
-        sums = windows.sums(scaled * record["relevance"], float(record["width"]), self.n_jobs)
+        queries, width = scaled * record["relevance"], float(record["width"])
+        sums = ask(windows, queries, width) if ask else windows.sums(queries, width, self.n_jobs)
         return self._reading().posterior(sums, shapes)
 
     def _local_posterior(self, scaled: Floats, shapes: Floats) -> Posterior:

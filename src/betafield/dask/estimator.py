@@ -220,8 +220,8 @@ class SmoothBetaClassifier(Local):
         questions, _ = noted(model, method, points, asked)
         return answer(model, iter(self.windows_.answers(questions)), method, points, asked)
 
-    def _posterior_at(self, points: Floats) -> Any:
-        return self._everywhere("_posterior_at", points)
+    def _posterior_at(self, points: Floats, *asked: Any) -> Any:
+        return self._everywhere("_posterior_at", points, *asked)
 
     def _held_at(self, points: Floats) -> Any:
         return self._everywhere("_held_at", points)

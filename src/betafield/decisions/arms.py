@@ -55,7 +55,7 @@ class Arms:
         if isinstance(arms, Mapping):
             chosen = _space("arms", arms)
             n = FEW if len(chosen.names) == 1 else MANY
-            return cls(None, _sobol(chosen, n, seed), _apart(chosen, seen), seen, True)
+            return cls(None, chosen.sobol(n, seed), _apart(chosen, seen), seen, True)
         if _is_table(arms):
             return cls.at(*_table(arms), observed)
         return cls(_names(arms), None, None, seen)
@@ -105,7 +105,7 @@ class Arms:
         """Return all points, or n of a continuum."""
         assert self.points is not None
         assert self.chosen is not None
-        return _sobol(self.chosen, n, 0) if self.is_continuum else self.points
+        return self.chosen.sobol(n, 0) if self.is_continuum else self.points
 
     def row_of(self, at: int, given: Floats) -> Floats:
         """Return all features of an arm, where this is observed."""
@@ -201,14 +201,6 @@ def _space(name: str, bounds: Any) -> Space:
         return Space.of(bounds)
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("space:", f"{name}:", 1)) from None
-
-
-def _sobol(space: Space, n: int, seed: int) -> Floats:
-    """Return n points that stand for all of a space."""
-    from scipy.stats import qmc
-
-    sequence = qmc.Sobol(len(space.names), rng=np.random.default_rng(seed))
-    return space.rows(sequence.random(n))
 
 
 def _apart(chosen: Space, observed: Space | None) -> Space:

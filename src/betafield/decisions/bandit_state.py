@@ -25,7 +25,6 @@ Floats = npt.NDArray[np.float64]
 
 KIND = "bandit"
 VALUES = ("arms", "chosen", "model", "observed", "policy", "seed", "settled")
-OPTIONS = tuple(name for name in state.OPTIONS if name != "bounds")
 KINDS = ("continuum", "points")
 MOST_SEED = (1 << 63) - 1
 
@@ -41,12 +40,10 @@ def load(path: Any, make: Callable[..., Any]) -> Any:
     try:
         fields, left = plain.fields_of("values", values, VALUES), dict(arrays)
         seed = whole("seed", fields["seed"], 0, MOST_SEED)
-        bandit = make(
-            _arms(fields, left, seed),
-            fields["policy"],
-            model=_model(fields["model"]),
-            random_state=seed,
-        )
+        options = fields["model"]
+        model = None if options is None else state.blank(options, SmoothBetaClassifier)
+        arms = _arms(fields, left, seed)
+        bandit = make(arms, fields["policy"], model=model, random_state=seed)
         _restore(bandit, fields, left)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ValueError(f"path: {str(path)!r} holds no sound bandit: {error}") from error
@@ -63,7 +60,7 @@ def _state(bandit: Any) -> tuple[dict[str, Any], Arrays]:
     values = {
         "arms": list(arms.names) if arms.names is not None else kind,
         "chosen": arms.chosen and list(arms.chosen.names),
-        "model": None if model is None else _options(model),
+        "model": None if model is None else state.stored_options(model),
         "observed": arms.observed and list(arms.observed.names),
         "policy": bandit.policy,
         "seed": bandit.seed,
@@ -86,10 +83,6 @@ def _state(bandit: Any) -> tuple[dict[str, Any], Arrays]:
     if kind == "points" and arms.points is not None:
         arrays["points"] = arms.points
     return values, arrays
-
-
-def _options(model: SmoothBetaClassifier) -> dict[str, Any]:
-    return {name: plain.stored(name, getattr(model, name)) for name in OPTIONS}
 
 
 def _stored_steps(steps: list[tuple[list[int], Floats | None]]) -> Arrays:
@@ -120,13 +113,6 @@ def _arms(fields: dict[str, Any], left: Arrays, seed: int) -> Arms:
     points = taken(left, "points", (np.float64,), None, len(chosen))
     require(points.size > 0, "points", 0, "some")
     return Arms.at(list(chosen), points, observed)
-
-
-def _model(values: Any) -> SmoothBetaClassifier | None:
-    if values is None:
-        return None
-    options = plain.fields_of("model", values, OPTIONS)
-    return SmoothBetaClassifier(**{name: plain.option(name, options[name]) for name in OPTIONS})
 
 
 def _bounds(names: Any, left: Arrays, name: str) -> dict[str, tuple[float, float]] | None:

@@ -341,8 +341,7 @@ class FieldBandit:
         fields, rows = self._fields(numbers), np.array([self._rows[n] for n in numbers])
         for arm in np.unique(fields).tolist():
             mine = fields == arm
-            shared = contexts is None or len(contexts) == 1
-            context = contexts if shared else contexts[mine]  # type: ignore[index]
+            context = contexts if contexts is None or len(contexts) == 1 else contexts[mine]
             drafts[arm] = copy.copy(drafts[arm])
             drafts[arm].partial_fit(rows[mine], ends[mine], classes=CLASSES, context=context)
         self.models = drafts

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
-    from betafield.windows import Standing
+    from betafield.windows import Forest, Standing
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,18 +35,13 @@ class StandingPoints:
 
     def posterior(self, model: Any) -> Posterior:
         """Return `model.posterior(rows)`."""
-        now = model._now()
-        if len(now.weights_) > 1 or now._is_local():
-            return now.posterior(self.rows)  # type: ignore[no-any-return]
-        (record,) = now.weights_
-        asked = self._standing(now._units_.scaled(self.rows) * record["relevance"])
-        sums = asked.sums(now._windows_for(record["relevance"]), float(record["width"]))
-        return now._reading().posterior(sums, now._shapes(self.rows))  # type: ignore[no-any-return]
+        found: Posterior = model._now()._posterior_at(self.rows, self._sums)
+        return found
 
-    def _standing(self, queries: Floats) -> Standing:
-        """Return what asks for these queries, as it did before if they are the same."""
+    def _sums(self, windows: Forest, queries: Floats, width: float) -> npt.NDArray[np.int64]:
+        """Return what windows hold; what is known of them is, if queries are those of before."""
         from betafield.windows import Standing
 
         if self._asked is None or not np.array_equal(self._asked.queries, queries):
             self._asked = Standing(queries)
-        return self._asked
+        return self._asked.sums(windows, width)
