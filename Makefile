@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-plain test-paper test-compiled kernels environments test-previous lint types check bench bench-scale docs paper paper-quick clean
+.PHONY: help demo test test-paper test-library test-long chromium kernels environments test-previous lint types check bench bench-scale bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "betafield needs Python 3.11 or newer; name one with make PYTHON=...")'
@@ -20,28 +20,35 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, saves a map
 	$(BIN)/python examples/flights.py
 
-# Tests share the cores, a thread each; those of the paper time things, and have all to themselves.
+# Tests share the cores, a thread each.
 PARALLEL := --numprocesses auto --dist worksteal
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test:  ## the whole test suite, with coverage of src
-	@$(MAKE) --no-print-directory --jobs 1 test-plain test-paper test-compiled
+test:  ## the test suite, but for what takes long
+	@$(MAKE) --no-print-directory --jobs 1 test-paper test-library
 
-test-plain: $(VENV)/.installed-dev  ## kernels as plain Python, whose lines coverage sees
+test-paper: $(VENV)/.compiled  ## the paper's experiments, reduced
+	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
+
+test-library: $(VENV)/.compiled chromium  ## all other tests
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --ignore=tests/test_paper.py
+
+test-long: $(VENV)/.compiled chromium  ## all tests, ten times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
+	$(ONE_THREAD) $(BIN)/pytest --quiet -m '' tests/test_paper.py
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m '' --timeout=3600 --hypothesis-profile=long --cov --cov-append --cov-report=term --cov-fail-under=95 --ignore=tests/test_paper.py
 
-test-paper: $(VENV)/.installed-dev  ## the paper's experiments, reduced
-	$(BIN)/pytest --quiet tests/test_paper.py
-
-test-compiled: $(VENV)/.installed-dev  ## all other tests; coverage is summed up, so after test-plain
+chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
-	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --cov --cov-append --cov-report=term --cov-fail-under=95 --ignore=tests/test_paper.py
 
-# Two processes that start together would compile the same; one that ran before leaves it on disk.
-kernels: $(VENV)/.installed-dev  ## compile what is compiled, once for all tests
+# Processes that start together would each compile the same; these leave it on disk for all.
+$(VENV)/.compiled: $(VENV)/.installed-dev tests/kernels.py $(shell find src -name '*.py')
 	$(ONE_THREAD) $(BIN)/python tests/kernels.py
+	@touch $@
+
+kernels: $(VENV)/.compiled  ## compile what is compiled, once for all tests
 
 # The release before the newest of scikit-learn, laid over the environment, which else is the same.
 PREVIOUS := $(VENV)-previous
@@ -53,7 +60,7 @@ $(PREVIOUS)/.laid-over: $(VENV)/.installed-dev
 
 environments: $(VENV)/.installed-dev $(PREVIOUS)/.laid-over  ## what the tests need
 
-test-previous: $(PREVIOUS)/.laid-over  ## what touches scikit-learn, with its previous release
+test-previous: $(PREVIOUS)/.laid-over $(VENV)/.compiled  ## what touches scikit-learn, with its previous release
 	$(ONE_THREAD) PYTHONPATH=$(abspath $(PREVIOUS)) $(BIN)/pytest --quiet $(PARALLEL) tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
 
 lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
@@ -88,13 +95,16 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
 	$(BENCH)/bin/python benchmarks/scale.py
 
+bench-faults: $(VENV)/.compiled  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
+	$(BIN)/python benchmarks/faults.py
+
 docs: $(VENV)/.installed-dev  ## the site, into out/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
 	$(BIN)/python -m paper
 
-paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and smaller runs
+paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and smaller runs; fails if a check is missed
 	$(BIN)/python -m paper --quick --fresh --cache out/paper-quick
 
 clean:  ## remove the environment and all caches

@@ -46,19 +46,23 @@ def save(results: Results, checks: dict[str, Check], sizes: Sizes, path: Path) -
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def publish(results: Results, checks: dict[str, Check], sizes: Sizes, quick: Path | None) -> None:
+    """Write numbers and pictures: into the quick run's folder, or where the page shows them."""
+    save(results, checks, sizes, quick / "results.json" if quick else page.RESULTS)
+    for figure in FIGURES:
+        figure.draw(results, quick or page.PICTURES)
+    if quick is None:
+        page.renew()
+
+
+def main(arguments: Sequence[str] | None = None, quick: Sizes = QUICK) -> int:
     chosen = parsed(arguments)
-    sizes, started = (QUICK if chosen.quick else FULL), perf_counter()
+    sizes, started = (quick if chosen.quick else FULL), perf_counter()
     if chosen.fresh:
         harness.Cache(chosen.cache).clear()
     results = reproduce(sizes, chosen.cache, chosen.jobs)
     checks = checked(results)
-    out = chosen.cache / "quick"
-    save(results, checks, sizes, out / "results.json" if chosen.quick else page.RESULTS)
-    for figure in FIGURES:
-        figure.draw(results, out if chosen.quick else page.PICTURES)
-    if not chosen.quick:
-        page.renew()
+    publish(results, checks, sizes, chosen.cache / "quick" if chosen.quick else None)
     print(*checks.values(), sep="\n")
     missed = sum(not check.met for check in checks.values())
     print(f"{len(checks) - missed} of {len(checks)} met; {perf_counter() - started:,.0f} s")

@@ -11,20 +11,20 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
-from joblib import Parallel, delayed
-
-from paper import measures, methods
+from paper import measures, methods, processes
 from paper.problems import PROBLEMS
 
 # To be raised when a measurement changes its meaning.
 MEANING = 1
+# How a process starts that computes what it is told.
+WORKER = (sys.executable, "-m", "paper.worker")
 
 
 @dataclass(frozen=True, order=True)
@@ -100,17 +100,20 @@ def compute(unit: Unit, cache: Cache) -> Unit:
     return unit
 
 
-def run(units: Iterable[Unit], cache: Cache, jobs: int = 2) -> int:
-    """Compute what is not kept yet, dearest first, timings last and alone; return how many."""
+def run(units: Iterable[Unit], cache: Cache, jobs: int = 2, worker: Sequence[str] = WORKER) -> int:
+    """Compute what is not kept yet, dearest first, timings last and alone; return how many.
+
+    One job is done in this process; more by others, with the worker's command.
+    """
     missing = [unit for unit in dict.fromkeys(units) if cache.get(unit) is None]
     missing.sort(key=lambda unit: (unit.alone, -unit.expected_seconds))
-    together = [unit for unit in missing if not unit.alone]
-    with progress(missing) as done:
-        if together:
-            work = (delayed(compute)(unit, cache) for unit in together)
-            for unit in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-                done(unit)
-        for unit in missing[len(together) :]:
+    here = [unit for unit in missing if unit.alone or jobs == 1]
+    elsewhere = missing[: len(missing) - len(here)]
+    command = [*worker, str(cache.folder.absolute())]
+    with progress(missing) as done, closing(processes.done(elsewhere, command, jobs)) as computed:
+        for unit in computed:
+            done(unit)
+        for unit in here:
             done(compute(unit, cache))
     return len(missing)
 

@@ -1,6 +1,6 @@
 """How much of everything is run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,9 @@ QUICK = Sizes(
     gp_learned=(250, 500, 1_000),
     smooth=False,
 )
+# For tests, which take no times: none of these is long enough to say how time grows.
+UNTIMED = replace(
+    QUICK, timed=(100, 1_000), repeats=1, gp_timed=(50, 100), gp_repeats=1, gp_learned=(50, 100)
+)
+# Most of the time is LGP's, after 1,000 trials.
+SMALL = replace(UNTIMED, gp_t=(100, 300), gp_runs=(5, 5))
