@@ -1,0 +1,27 @@
+"""The smooth part: a low-rank Gaussian process on sums by place, and windows of its residuals.
+
+Pure functions of immutable values; nothing here knows of estimators. In the order of the data:
+
+    rows          trials gathered by place or by cell
+    basis         products of cosines, and what is believed of their coefficients
+    links         π = g(f);  likelihood: what trials under contexts say of f
+    design        products with the basis at points, by sums of cosines (`cosines`) or dense
+    laplace       the mode, its evidence and slopes, given hyper-parameters
+    fit           hyper-parameters by evidence; links weighed by it
+    law           one normal law of f per point and link;  mixtures: what is read off them
+    leaving       what would have been said of a trial, had it not been seen
+    residuals     what is left over, and windows of it;  ladder: their sums, by brute force
+    following     how residuals move when a trial leaves
+    scores        process and windows weighed by leaving trials out;  groups: places and levels
+
+`linear` and `averages` are the tools: sums in a fixed order, and means over normal laws.
+
+Examples
+--------
+>>> import numpy as np
+>>> from betafield.process import fit, law, mixtures, rows
+>>> x = np.array([[0.0], [0.25], [0.75], [1.0]])
+>>> fits = fit.fit_links(rows.gather(x, np.full(4, 100), np.array([20, 20, 80, 80])))
+>>> mixtures.mean(law.laws(fits, x)).round(1)
+array([0.2, 0.2, 0.8, 0.8])
+"""

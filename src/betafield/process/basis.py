@@ -1,0 +1,163 @@
+"""The functions that a process is made of: products of cosines on a box larger than the domain.
+
+    φ_j(x) = Π_a cos(π j_a (x_a + δ_a)/(1 + 2δ_a)),   δ_a = ℓ_a rounded up to a power of √2
+
+within [.15, 2], so that the basis is not tied down at the border of the domain. Coefficients have
+the prior variances of a squared-exponential kernel's spectrum,
+
+    D_j = σ² 2^#{a: j_a > 0} e^(−u_j/2) / Σ e^(−u/2),   u_j = Σ_a (ℓ_a π j_a/(1 + 2δ_a))²,
+
+or, for Matérn's kernel, with (1 + u/2ν)^(−ν−d/2) in the place of e^(−u/2); that of the constant is
+larger by 4s², s the link's scale. Only those with
+
+    u_j ≤ 2 max(1, log(4t) + 2 log(σ/s) + Σ_a log min(1, 2.5 ℓ_a/(1 + 2δ_a)))
+
+are kept, what t trials could tell from 0, and the lowest of them if they are too many.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Functions kept at the most: by one, two and three features, and by more.
+MOST = {1: 64, 2: 256, 3: 400}
+MOST_DENSE = 300
+# Frequencies of a feature that are looked at, by number of features, so that sums stay short.
+HIGHEST = {1: 128, 2: 40, 3: 16}
+HIGHEST_DENSE = 8
+# The box goes beyond the domain by at least and at most so much.
+MARGINS = (0.15, 2.0)
+# Prior variance of the constant, in units of the link's scale squared.
+CONSTANT = 4.0
+# u beyond which the spectrum's sum gains nothing.
+NOTHING = 80.0
+
+
+class Prior(NamedTuple):
+    """What a process is before trials, but for σ and ℓ: scale s of the link, t and the kernel.
+
+    Parameters
+    ----------
+    scale : float
+        Scale s of the latent values.
+    trials : float
+        t, to which the resolution is tied.
+    smoothness : float or None
+        ν of Matérn's kernel; None: squared-exponential.
+    """
+
+    scale: float
+    trials: float
+    smoothness: float | None = None
+
+
+class Basis(NamedTuple):
+    """Functions that are kept, and what is known of their coefficients before trials.
+
+    Parameters
+    ----------
+    margin : array of shape (d,)
+        δ.
+    J : integer array of shape (m, d)
+        Frequencies; the constant comes first.
+    root : array of shape (m,)
+        √D.
+    slope : array of shape (1 + d, m)
+        ∂ log D/∂(log σ, log ℓ).
+    is_capped : bool
+        Whether functions were left out that the trials could have told.
+    """
+
+    margin: Floats
+    J: Ints
+    root: Floats
+    slope: Floats
+    is_capped: bool
+
+    def angles(self, x: Floats) -> Floats:
+        """Return π (x + δ)/(1 + 2δ)."""
+        return (x + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
+
+
+def basis(theta: Floats, prior: Prior) -> Basis:
+    """Return the basis for hyper-parameters (log σ, log ℓ_1, …, log ℓ_d)."""
+    sigma, lengths = math.exp(theta[0]), np.exp(theta[1:])
+    d = len(lengths)
+    margin = np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
+    steps = (np.pi * lengths / (1.0 + 2.0 * margin)) ** 2
+    depth = _depth(theta[0], lengths, margin, prior)
+    J, u, is_capped = _lowest(tuple(steps), _limit(depth, d, prior.smoothness))
+    weight, rate = spectrum(u, d, prior.smoothness)
+    total, pull = _normalised(steps, prior.smoothness)
+    D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
+    slope = np.vstack([np.full(len(J), 2.0), pull[:, None] - (J**2 * steps).T * rate])
+    constant = CONSTANT * prior.scale**2
+    slope[:, 0] *= D[0] / (D[0] + constant)
+    D[0] += constant
+    return Basis(margin, J, np.sqrt(D), slope, is_capped)
+
+
+def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Floats]:
+    """Return the weight of u and −2 d log weight/du."""
+    if smoothness is None:
+        return np.exp(-0.5 * u), np.ones_like(u)
+    power, ratio = smoothness + 0.5 * d, 1.0 + u / (2.0 * smoothness)
+    return ratio**-power, power / (smoothness * ratio)
+
+
+def _depth(log_sigma: float, lengths: Floats, margin: Floats, prior: Prior) -> float:
+    """Return how far log weights may fall before t trials cannot tell them from 0."""
+    spans = np.log(np.minimum(1.0, 2.5 * lengths / (1.0 + 2.0 * margin))).sum()
+    told = math.log(4.0 * max(prior.trials, 1.0)) + 2.0 * (log_sigma - math.log(prior.scale))
+    return max(1.0, told + float(spans))
+
+
+def _limit(depth: float, d: int, smoothness: float | None) -> float:
+    """Return the largest u that is kept."""
+    if smoothness is None:
+        return 2.0 * depth
+    return 2.0 * smoothness * math.expm1(depth / (smoothness + 0.5 * d))
+
+
+@functools.lru_cache(maxsize=64)
+def _lowest(steps: tuple[float, ...], limit: float) -> tuple[Ints, Floats, bool]:
+    """Return the frequencies with the lowest u = Σ steps_a j_a², sorted by frequency, and their u.
+
+    Feature by feature: what is not among the lowest of some features is not among the lowest of
+    more, for u only grows.
+    """
+    d = len(steps)
+    most = MOST.get(d, MOST_DENSE)
+    J, u, is_capped = np.zeros((1, 0), dtype=np.int64), np.zeros(1), False
+    for step in steps:
+        j = np.arange(min(HIGHEST.get(d, HIGHEST_DENSE), int(math.sqrt(limit / step)) + 1))
+        grown = (u[:, None] + step * j**2).ravel()
+        J = np.column_stack([np.repeat(J, len(j), axis=0), np.tile(j, len(u))])
+        kept = np.flatnonzero(grown <= limit)
+        if len(kept) > most:
+            kept, is_capped = kept[np.argsort(grown[kept], kind="stable")[:most]], True
+        kept.sort()
+        J, u = J[kept], grown[kept]
+    return J, u, is_capped
+
+
+def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]:
+    """Return Σ weight over all frequencies, and its mean of −∂ log weight/∂ log ℓ per feature."""
+    axes = [step * np.arange(math.ceil(math.sqrt(NOTHING / step)) + 1) ** 2.0 for step in steps]
+    if smoothness is None:
+        weights = [np.exp(-0.5 * u) for u in axes]
+        totals = np.array([w.sum() for w in weights])
+        means = np.array([(w * u).sum() for w, u in zip(weights, axes, strict=True)]) / totals
+        return float(totals.prod()), means
+    grids = np.meshgrid(*axes, indexing="ij")
+    weight, rate = spectrum(np.sum(grids, axis=0), len(steps), smoothness)
+    total = float(weight.sum())
+    return total, np.array([(weight * rate * grid).sum() / total for grid in grids])

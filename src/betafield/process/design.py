@@ -1,0 +1,154 @@
+"""Products with the matrix of a basis at points, Φ̃ = Φ diag(√D), by two ways that agree.
+
+`Product`, for one to three features, never makes the matrix: it works on sums of cosines
+(`cosines`). `Dense`, for more, does, a block of rows at a time where it can.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process import cosines, linear
+from betafield.process.basis import Basis
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Features up to which sums of cosines are quicker.
+FEW = 3
+# Rows of a dense matrix that are made at a time, and entries that are kept at the most.
+BLOCK, MOST_KEPT = 4_096, 1 << 24
+
+
+class Design(Protocol):
+    """Φ̃, as far as fits and posteriors need it."""
+
+    def values(self, b: Floats) -> Floats:
+        """Return Φ̃b."""
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Return Φ̃′r."""
+
+    def information(self, weight: Floats) -> Floats:
+        """Return I + Φ̃′ diag(weight) Φ̃."""
+
+    def forms(self, S: Floats) -> Floats:
+        """Return φ̃′Sφ̃ for every point, S symmetric."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Φ̃ by sums of cosines, for one to three features.
+
+    Parameters
+    ----------
+    J : integer array of shape (m, 3)
+        Frequencies.
+    root : array of shape (m,)
+        √D.
+    tables : three arrays of shape (r, 2·highest frequency + 1)
+        Cosines of every point.
+    """
+
+    J: Ints
+    root: Floats
+    tables: tuple[Floats, Floats, Floats]
+
+    def values(self, b: Floats) -> Floats:
+        """Return Φ̃b."""
+        T = np.zeros(self._shape(1))
+        T[tuple(self.J.T)] = b * self.root
+        return cosines.contract(T, *self.tables)
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Return Φ̃′r."""
+        T = cosines.moments(r, *self.tables, *self._shape(1))
+        return np.asarray(T[tuple(self.J.T)] * self.root)
+
+    def information(self, weight: Floats) -> Floats:
+        """Return I + Φ̃′ diag(weight) Φ̃."""
+        T = cosines.moments(weight, *self.tables, *self._shape(2))
+        return cosines.gram(T, self.J, self.root)
+
+    def forms(self, S: Floats) -> Floats:
+        """Return φ̃′Sφ̃ for every point, S symmetric."""
+        return cosines.contract(self.spread(S), *self.tables)
+
+    def spread(self, S: Floats) -> Floats:
+        """Return the sums of cosines that φ̃′Sφ̃ is."""
+        return cosines.spread(S, self.J, self.root, *self._shape(2))
+
+    def _shape(self, times: int) -> tuple[int, int, int]:
+        a, b, c = (times * int(highest) + 1 for highest in self.J.max(axis=0))
+        return a, b, c
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Φ̃ as a matrix, in blocks of rows that are made once if they are not too many."""
+
+    basis: Basis
+    x: Floats
+
+    def values(self, b: Floats) -> Floats:
+        """Return Φ̃b."""
+        return np.concatenate([linear.product(P, b[:, None])[:, 0] for P, _ in self._blocks()])
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Return Φ̃′r."""
+        parts = [linear.product(r[None, at], P)[0] for P, at in self._blocks()]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def information(self, weight: Floats) -> Floats:
+        """Return I + Φ̃′ diag(weight) Φ̃."""
+        A = np.eye(len(self.basis.root))
+        for P, at in self._blocks():
+            A += linear.weighted_gram(P, weight[at])
+        return A
+
+    def forms(self, S: Floats) -> Floats:
+        """Return φ̃′Sφ̃ for every point, S symmetric."""
+        return np.concatenate([(linear.product(P, S) * P).sum(axis=1) for P, _ in self._blocks()])
+
+    def _blocks(self) -> Iterable[tuple[Floats, slice]]:
+        is_small = len(self.x) * len(self.basis.root) <= MOST_KEPT
+        return self._kept if is_small else self._made()
+
+    @functools.cached_property
+    def _kept(self) -> list[tuple[Floats, slice]]:
+        return list(self._made())
+
+    def _made(self) -> Iterator[tuple[Floats, slice]]:
+        for start in range(0, len(self.x), BLOCK):
+            at = slice(start, start + BLOCK)
+            yield matrix(self.basis, self.x[at]), at
+
+
+def design(basis: Basis, x: Floats) -> Design:
+    """Return Φ̃ of a basis at points of the unit box."""
+    d = x.shape[1]
+    if d > FEW:
+        return Dense(basis, x)
+    angles, highest = basis.angles(x), basis.J.max(axis=0)
+    ones = [np.ones((len(x), 1))] * (FEW - d)
+    tables = [cosines.table(angles[:, a], 2 * int(highest[a]) + 1) for a in range(d)]
+    J = np.zeros((len(basis.J), FEW), dtype=np.int64)
+    J[:, FEW - d :] = basis.J
+    first, second, third = ones + tables
+    return Product(J, basis.root, (first, second, third))
+
+
+def matrix(basis: Basis, x: Floats) -> Floats:
+    """Return Φ̃ itself, shape (r, m)."""
+    angles = basis.angles(x)
+    P = np.tile(basis.root, (len(x), 1))
+    highest_of = basis.J.max(axis=0)
+    for a in np.flatnonzero(highest_of):
+        P *= cosines.table(angles[:, a], int(highest_of[a]) + 1)[:, basis.J[:, a]]
+    return P

@@ -1,0 +1,165 @@
+"""Laplace's approximation, given hyper-parameters: the mode, its evidence and their slopes.
+
+A process is f = Φ̃b, b ~ N(0, I). Fisher scoring finds the mode of log-likelihood − ½b′b: with
+score g and information W of the rows at f,
+
+    M₀ = I + Φ̃′WΦ̃ = U′U,   b ← M₀⁻¹ Φ̃′(Wf + g),   evidence = log-lik − ½b′b − Σ log U_jj.
+
+For θ = (log σ, log ℓ), with G = ∂ log D/∂θ, S = M₀⁻¹, M = I − S, v the leverages φ̃′Sφ̃ of the rows:
+
+    ∂b/∂θ       (G∘b) S
+    gradient    ½G (b² − diag M) + (G∘b) S · Φ̃′(−½ v W′)
+    information ½G (M∘M) G′
+
+The gradient is exact where Fisher's information is the observed one (logit without contexts).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process import linear
+from betafield.process.basis import Basis, Prior, basis
+from betafield.process.design import Design, design
+from betafield.process.likelihood import Reading, read
+from betafield.process.links import Link
+from betafield.process.rows import Rows
+
+Floats = npt.NDArray[np.float64]
+
+# Scoring ends where a step promises a smaller gain: on the way, and for a mode that is kept.
+ROUGH, FINE = 5e-3, 1e-16
+# Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
+STEPS, HALVINGS, SLACK = 60, 30, 1e-11
+
+
+class Mode(NamedTuple):
+    """A mode and what was found on the way.
+
+    Parameters
+    ----------
+    theta : array of shape (1 + d,)
+        (log σ, log ℓ).
+    basis : Basis
+        The functions.
+    b : array of shape (m,)
+        Coefficients.
+    U : array of shape (m, m)
+        Factor of M₀ at the mode.
+    f : array of shape (r,)
+        Latent values of the rows.
+    reading : Reading
+        The likelihood there.
+    evidence : float
+        Laplace's approximation of log P(outcomes | θ).
+    """
+
+    theta: Floats
+    basis: Basis
+    b: Floats
+    U: Floats
+    f: Floats
+    reading: Reading
+    evidence: float
+
+
+class Slopes(NamedTuple):
+    """How a mode and its evidence change with θ.
+
+    Parameters
+    ----------
+    gradient : array of shape (1 + d,)
+        Of the evidence.
+    information : array of shape (1 + d, 1 + d)
+        Expected, of θ.
+    S : array of shape (m, m)
+        Covariance of the coefficients.
+    leverages : array of shape (r,)
+        Variances of the rows' latent values.
+    moves : array of shape (1 + d, m)
+        ∂b/∂θ.
+    """
+
+    gradient: Floats
+    information: Floats
+    S: Floats
+    leverages: Floats
+    moves: Floats
+
+
+def mode(
+    theta: Floats,
+    rows: Rows,
+    link: Link,
+    prior: Prior,
+    near: Floats | None = None,
+    gain: float = FINE,
+    steps: int = STEPS,
+) -> Mode:
+    """Return the mode for these hyper-parameters; `near` are latent values to start from."""
+    functions = basis(theta, prior)
+    phi = design(functions, rows.x)
+    f = np.zeros(len(rows.x)) if near is None else near
+    _, b = _scored(phi, f, read(f, rows, link))
+    at = _at(phi, b, rows, link)
+    for _ in range(steps):
+        U, target = _scored(phi, at.f, at.reading)
+        step = target - at.b
+        if 0.5 * float(np.sum(linear.product(step[None], _turned(U)) ** 2)) < gain:
+            break
+        at = _upward(phi, at, step, rows, link)
+    else:
+        U = linear.factor(phi.information(at.reading.information))
+    evidence = at.objective - float(np.log(np.diag(U)).sum())
+    return Mode(theta, functions, at.b, U, at.f, at.reading, evidence)
+
+
+class _Point(NamedTuple):
+    """Coefficients with their latent values, likelihood and objective."""
+
+    b: Floats
+    f: Floats
+    reading: Reading
+    objective: float
+
+
+def _at(phi: Design, b: Floats, rows: Rows, link: Link) -> _Point:
+    f = phi.values(b)
+    reading = read(f, rows, link)
+    return _Point(b, f, reading, reading.log - 0.5 * float(np.sum(b * b)))
+
+
+def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Floats, Floats]:
+    """Return the factor of M₀ at latent values, and where a whole scoring step leads."""
+    U = linear.factor(phi.information(reading.information))
+    return U, linear.solve(U, phi.adjoint(reading.information * f + reading.score))
+
+
+def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:
+    """Return the first point on the way back from a step that is not lower, or the old one."""
+    for _ in range(HALVINGS):
+        new = _at(phi, at.b + step, rows, link)
+        if new.objective >= at.objective - SLACK:
+            return new
+        step = 0.5 * step
+    return at
+
+
+def slopes(mode: Mode, rows: Rows) -> Slopes:
+    """Return how a mode and its evidence change with the hyper-parameters."""
+    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    S = linear.inverse(mode.U)
+    M = np.eye(len(S)) - S
+    leverages = phi.forms(S)
+    moves = linear.product(G * b, S)
+    drift = phi.adjoint(-0.5 * leverages * mode.reading.slope)
+    gradient = (0.5 * G * (b * b - np.diag(M))).sum(axis=1) + (moves * drift).sum(axis=1)
+    information = 0.5 * linear.product(linear.product(G, M * M), _turned(G))
+    return Slopes(gradient, information, S, leverages, moves)
+
+
+def _turned(A: Floats) -> Floats:
+    return np.ascontiguousarray(A.T)

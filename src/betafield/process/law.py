@@ -1,0 +1,174 @@
+"""What a fitted process says at points: one normal law of f per point and link, mixed by evidence.
+
+At a point φ̃ = φ̃(x), given the mode b with covariance S of the coefficients,
+
+    f(x) ~ N(c, v₁),   v₁ = φ̃′(S + T J′HJ)φ̃,   T = 3,
+
+J = ∂b/∂θ and H the covariance of θ: v₁ counts that the hyper-parameters are not known. The centre c
+is such that the mean of π is that under N(m, v₀), v₀ = φ̃′Sφ̃, which is the better mean: mean and
+interval come from one law. m is not the mode but Laplace's mean to first order,
+
+    m = φ̃′(b + S Φ̃′(½ v t)),   t the expected third derivative of the log-likelihood,
+
+without contexts; under contexts m is the mode.
+
+Beyond the domain, by e in units of its features, laws return to the base rate:
+
+    m ← c₀ + ρ (m − c₀),   v ← ρ² v + (1 − ρ²) σ²,   ρ = exp(−½ Σ (e/ℓ)²)
+
+with c₀ the centre at which a law of variance σ² has the mean of π over all trials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process import averages, linear
+from betafield.process.basis import Basis
+from betafield.process.design import design
+from betafield.process.fit import Fit, weights
+from betafield.process.links import LOGIT, Link
+
+Floats = npt.NDArray[np.float64]
+
+# T: how much the uncertainty of the hyper-parameters counts.
+WIDENING = 3.0
+# Links of less weight are left out.
+NEGLIGIBLE = 1e-3
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A fitted process as far as answers need it: no rows.
+
+    Parameters
+    ----------
+    link : Link
+        How π = g(f).
+    basis : Basis
+        The functions.
+    b : array of shape (m,)
+        Mean of the coefficients.
+    narrow, wide : array of shape (m, m)
+        Their covariance given the hyper-parameters, and with their uncertainty.
+    lengths : array of shape (d,)
+        ℓ.
+    variance : float
+        σ².
+    base : float
+        c₀, to which f returns far from all trials.
+    """
+
+    link: Link
+    basis: Basis
+    b: Floats
+    narrow: Floats
+    wide: Floats
+    lengths: Floats
+    variance: float
+    base: float
+
+
+class Latent(NamedTuple):
+    """Normal laws of f at points: mean m with variances v₀ and v₁."""
+
+    mean: Floats
+    narrow: Floats
+    wide: Floats
+
+
+class Laws(NamedTuple):
+    """What is believed of π at points: a mixture of normal laws of f under links.
+
+    Parameters
+    ----------
+    links : tuple of Link
+        One per component.
+    weights : array of shape (c,)
+        They add up to 1.
+    centres, deviations : array of shape (c, q)
+        Of f, per component and point.
+    """
+
+    links: tuple[Link, ...]
+    weights: Floats
+    centres: Floats
+    deviations: Floats
+
+
+def surface(fit: Fit) -> Surface:
+    """Return what answers need of a fit."""
+    mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
+    variance = float(np.exp(2.0 * fit.theta[0]))
+    H = linear.product(linear.product(_turned(slopes.moves), fit.covariance), slopes.moves)
+    wide = slopes.S + WIDENING * H
+    return Surface(
+        link,
+        mode.basis,
+        mode.b + shift(fit),
+        slopes.S,
+        0.5 * (wide + wide.T),
+        fit.lengths,
+        variance,
+        _base(fit, variance),
+    )
+
+
+def shift(fit: Fit) -> Floats:
+    """Return how far the mean of the coefficients is from their mode."""
+    rows = fit.problem.rows
+    if not rows.is_plain:
+        return np.zeros_like(fit.mode.b)
+    push = design(fit.mode.basis, rows.x).adjoint(
+        0.5 * fit.slopes.leverages * fit.mode.reading.third
+    )
+    return np.asarray(linear.product(push[None], fit.slopes.S)[0])
+
+
+def _base(fit: Fit, variance: float) -> float:
+    """Return c₀."""
+    n, link = fit.problem.rows.n, fit.problem.link
+    rate = np.array([np.sum(n * link.value(fit.mode.f)) / n.sum()])
+    deviation = np.array([np.sqrt(variance)])
+    return float(averages.centred(link, rate, deviation, link.inverse(rate))[0])
+
+
+def latent(surface: Surface, x: Floats) -> Latent:
+    """Return the laws of f at points, which may lie beyond the unit box."""
+    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    m, narrow, wide = phi.values(surface.b), phi.forms(surface.narrow), phi.forms(surface.wide)
+    beyond = np.maximum(np.maximum(-x, x - 1.0), 0.0)
+    rho = np.exp(-0.5 * ((beyond / surface.lengths) ** 2).sum(axis=1))
+    m, lost = surface.base + rho * (m - surface.base), (1.0 - rho**2) * surface.variance
+    return Latent(m, rho**2 * np.maximum(narrow, 0.0) + lost, rho**2 * np.maximum(wide, 0.0) + lost)
+
+
+def laws(fits: tuple[Fit, ...], x: Floats) -> Laws:
+    """Return what fits believe of π at points, in units of the box."""
+    return mixed([surface(f) for f in fits], weights(fits), x)
+
+
+def mixed(surfaces: list[Surface], weights: Floats, x: Floats) -> Laws:
+    """Return what surfaces of these weights believe of π at points."""
+    kept = np.flatnonzero(weights > NEGLIGIBLE)
+    each = [one_law(surfaces[i].link, latent(surfaces[i], x)) for i in kept]
+    centres, deviations = (np.stack(parts) for parts in zip(*each, strict=True))
+    links = tuple(surfaces[i].link for i in kept)
+    return Laws(links, weights[kept] / weights[kept].sum(), centres, deviations)
+
+
+def one_law(link: Link, f: Latent) -> tuple[Floats, Floats]:
+    """Return centre and deviation of the law with variance v₁ and the mean of π under v₀."""
+    narrow, wide = np.sqrt(f.narrow), np.sqrt(f.wide)
+    target = averages.mean(link, f.mean, narrow)
+    stretch = np.sqrt((1.0 + np.pi / 8.0 * f.wide) / (1.0 + np.pi / 8.0 * f.narrow))
+    near = f.mean * stretch if link is LOGIT else f.mean  # E g ≈ g(m/√(1 + πv/8)) for the logit
+    return averages.centred(link, target, wide, near), wide
+
+
+def _turned(A: Floats) -> Floats:
+    return np.ascontiguousarray(A.T)

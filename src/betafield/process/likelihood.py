@@ -1,0 +1,100 @@
+"""What the trials say of the latent values: binomial likelihoods under contexts.
+
+With q the success probability of a row as a function of its latent f (π = g(f), and q the
+polynomial of π that the context's Bernstein coefficients make), r = q′/(q(1−q)) and primes for
+d/df:
+
+    log-likelihood   Σ k log q + (n − k) log(1 − q)
+    score            (k − n q) r
+    information      W = n q′ r, Fisher's
+    its slope        W′ = n r (2 q″ − q′ r (1 − 2q))
+    third            E d³/df³ log-likelihood = −n r (3 q″ − 2 q′ r (1 − 2q))
+
+For the logit without contexts r = 1, and W is also the observed information.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import comb, xlogy
+
+from betafield.process.links import Link
+from betafield.process.rows import Rows
+
+Floats = npt.NDArray[np.float64]
+
+# No success probability is taken to be nearer to 0 or 1: products of two stay within floats.
+TINY = 1e-140
+
+
+class Success(NamedTuple):
+    """Success probability q of each row, 1 − q, and q′ and q″ by f."""
+
+    q: Floats
+    rest: Floats
+    first: Floats
+    second: Floats
+
+    @property
+    def ratio(self) -> Floats:
+        """Return r = q′/(q(1−q))."""
+        return self.first / (self.q * self.rest)
+
+
+class Reading(NamedTuple):
+    """The likelihood of rows at latent values: its log, score, information, slope and third."""
+
+    log: float
+    score: Floats
+    information: Floats
+    slope: Floats
+    third: Floats
+
+
+def success(f: Floats, context: Floats, link: Link) -> Success:
+    """Return the success probability of rows at latent values f, by their contexts."""
+    bend = link.bend(f)
+    value, first, second = polynomial(context, bend.p, bend.rest)
+    rest, _, _ = polynomial(1.0 - context, bend.p, bend.rest)
+    return Success(
+        np.clip(value, TINY, 1.0),
+        np.clip(rest, TINY, 1.0),
+        first * bend.first,
+        second * bend.first**2 + first * bend.second,
+    )
+
+
+def polynomial(context: Floats, p: Floats, rest: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return Σ_k b_k binom(m, k) π^k (1−π)^(m−k) and its first two derivatives by π."""
+    m = context.shape[-1] - 1
+    rise = m * np.diff(context, axis=-1)
+    if m == 1:
+        first = rise[..., 0]
+        return context[..., 0] * rest + context[..., 1] * p, first, np.zeros_like(first)
+    bend = (m - 1) * np.diff(rise, axis=-1)
+    return _bernstein(context, p, rest), _bernstein(rise, p, rest), _bernstein(bend, p, rest)
+
+
+def _bernstein(b: Floats, p: Floats, rest: Floats) -> Floats:
+    m = b.shape[-1] - 1
+    powers = np.arange(m + 1)
+    weights = comb(m, powers) * p[..., None] ** powers * rest[..., None] ** powers[::-1]
+    return np.asarray((b * weights).sum(axis=-1))
+
+
+def read(f: Floats, rows: Rows, link: Link) -> Reading:
+    """Return the likelihood of rows at their latent values f."""
+    s, n, k = success(f, rows.context, link), rows.n, rows.k
+    r = s.ratio
+    failures = n - k
+    bent = s.first * r * (s.rest - s.q)
+    return Reading(
+        float(np.sum(xlogy(k, s.q) + xlogy(failures, s.rest))),
+        (k * s.rest - failures * s.q) * r,
+        n * s.first * r,
+        n * r * (2.0 * s.second - bent),
+        -n * r * (3.0 * s.second - 2.0 * bent),
+    )

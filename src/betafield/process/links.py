@@ -1,0 +1,145 @@
+"""Links: how a latent value f makes a probability, π = g(f), with what fits need of them.
+
+Two of them, both with g′ = C σ(a) σ(−b), σ the logistic function:
+
+    logit           g = σ(f)                                         κ = 1,   a = b = f
+    soft identity   g = [log(1 + e^a) − log(1 + e^b)]/κ              κ = 25,  a, b = κ (f ± ½)
+
+The soft identity is linear inside and smooth at 0 and 1: better where π is a line or reaches 0 or
+1, while the logit is better on steep curves. As products, derivatives keep their relative
+precision in the tails:
+
+    g″ = g′ κ (σ(−a) − σ(b)),   g‴ = g′ κ² ((σ(−a) − σ(b))² − σ(a)σ(−a) − σ(b)σ(−b)).
+
+Both are odd about their middle: 1 − g(f) = g(−f).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, log1p, logit
+
+Floats = npt.NDArray[np.float64]
+
+
+class Bend(NamedTuple):
+    """π, 1 − π and the derivatives of π by f."""
+
+    p: Floats
+    rest: Floats
+    first: Floats
+    second: Floats
+    third: Floats
+
+
+class Link(ABC):
+    """A link between latent values and probabilities.
+
+    `scale` is how far f goes where π goes everywhere, `steepness` κ; beyond ±`most` f is cut, for
+    probabilities would leave the range of floats.
+    """
+
+    name: str
+    scale: float
+    steepness: float
+    most: float
+
+    def value(self, f: Floats) -> Floats:
+        """Return π = g(f).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from betafield.process.links import LOGIT, SOFT
+        >>> LOGIT.value(np.array([0.0, 2.0])), SOFT.value(np.array([0.0, 0.25]))
+        (array([0.5       , 0.88079708]), array([0.5       , 0.74992...]))
+        """
+        return self._value(np.clip(f, -self.most, self.most))
+
+    def inverse(self, p: Floats) -> Floats:
+        """Return f with g(f) = p, at most ±most."""
+        with np.errstate(divide="ignore"):
+            return np.clip(self._inverse(np.clip(p, 0.0, 1.0)), -self.most, self.most)
+
+    def rise(self, f: Floats) -> tuple[Floats, Floats]:
+        """Return g and g′ at f."""
+        return self._rise(np.clip(f, -self.most, self.most))
+
+    def bend(self, f: Floats) -> Bend:
+        """Return g, 1 − g, g′, g″ and g‴ at f."""
+        return self._bend(np.clip(f, -self.most, self.most))
+
+    @abstractmethod
+    def _value(self, f: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _inverse(self, p: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _rise(self, f: Floats) -> tuple[Floats, Floats]: ...
+
+    @abstractmethod
+    def _bend(self, f: Floats) -> Bend: ...
+
+
+class Logit(Link):
+    """π = 1/(1 + e^−f)."""
+
+    name, scale, steepness, most = "logit", 1.0, 1.0, 300.0
+
+    def _value(self, f: Floats) -> Floats:
+        return np.asarray(expit(f))
+
+    def _inverse(self, p: Floats) -> Floats:
+        return np.asarray(logit(p))
+
+    def _rise(self, f: Floats) -> tuple[Floats, Floats]:
+        p = expit(f)
+        return p, p * expit(-f)
+
+    def _bend(self, f: Floats) -> Bend:
+        p, rest = expit(f), expit(-f)
+        first, tilt = p * rest, rest - p
+        return Bend(p, rest, first, first * tilt, first * (tilt**2 - 2.0 * first))
+
+
+class Soft(Link):
+    """π = f + ½, bent softly where that would leave [0, 1]."""
+
+    name, scale, steepness, most = "soft identity", 0.27, 25.0, 25.0
+    whole = -float(np.expm1(-steepness))
+
+    def _value(self, f: Floats) -> Floats:
+        a, b = self._ends(f)
+        return np.minimum((_softplus(a) - _softplus(b)) / self.steepness, 1.0)
+
+    def _inverse(self, p: Floats) -> Floats:
+        up, down = np.expm1(self.steepness * p), -np.expm1(self.steepness * (p - 1.0))
+        return (np.log(up) - np.log(down)) / self.steepness - 0.5
+
+    def _rise(self, f: Floats) -> tuple[Floats, Floats]:
+        a, b = self._ends(f)
+        return self._value(f), self.whole * expit(a) * expit(-b)
+
+    def _bend(self, f: Floats) -> Bend:
+        a, b = self._ends(f)
+        a1, a0, b1, b0 = expit(a), expit(-a), expit(b), expit(-b)
+        first, tilt = self.whole * a1 * b0, self.steepness * (a0 - b1)
+        third = first * (tilt**2 - self.steepness**2 * (a1 * a0 + b1 * b0))
+        return Bend(self._value(f), self._value(-f), first, first * tilt, third)
+
+    def _ends(self, f: Floats) -> tuple[Floats, Floats]:
+        return self.steepness * (f + 0.5), self.steepness * (f - 0.5)
+
+
+def _softplus(a: Floats) -> Floats:
+    """Return log(1 + e^a)."""
+    return np.asarray(np.maximum(a, 0.0) + log1p(np.exp(-np.abs(a))))
+
+
+LOGIT, SOFT = Logit(), Soft()
+LINKS: tuple[Link, ...] = (LOGIT, SOFT)

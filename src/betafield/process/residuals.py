@@ -1,0 +1,161 @@
+"""What a process leaves over, gathered in windows: for days of storms, jumps and levels.
+
+At every place a process with mean m of π leaves a score and a weight on the logit scale, with
+q(π) the success probability under the context and q′ = dq/dπ · m(1−m):
+
+    g = (k − nq) q′/(q(1−q)),   W = n q′²/(q(1−q)).
+
+Over a window, with τ the variance of what the process misses within it,
+
+    logit π(x) = f(x) + Σg/(1/τ + ΣW),   f = logit m,
+    variance (1 − β)² v(x) + (1 − β) τ,   β = ΣW/(1/τ + ΣW),
+
+v whole for windows that look at some features only, for the process's error in the others stays.
+Σg and ΣW are sums over places, whole numbers like all that windows add up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from betafield.process import averages
+from betafield.process.ladder import UNIT, units, window_sums
+from betafield.process.law import Laws
+from betafield.process.likelihood import TINY, polynomial
+from betafield.process.links import LOGIT
+from betafield.process.rows import Rows
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TAUS = (0.02, 0.08, 0.3, 1.2)
+# Means of π are kept so far from 0 and 1.
+NEVER = 1e-6
+# Of the shortest length scale, the longest that a stretch tells from infinite.
+LEAST_STRETCH = 1.0 / 512.0
+# Stretches that differ by less than this are alike.
+ALIKE = 0.7
+
+
+class Residuals(NamedTuple):
+    """What a process leaves over at rows.
+
+    Parameters
+    ----------
+    m : array of shape (r,)
+        The process's mean of π.
+    q : array of shape (r,)
+        Success probability under the context.
+    ratio, weight : array of shape (r,)
+        Of one trial: its score is (outcome − q)·ratio, its weight W.
+    score, information : array of shape (r,)
+        g and W, of all trials of the row.
+    """
+
+    m: Floats
+    q: Floats
+    ratio: Floats
+    weight: Floats
+    score: Floats
+    information: Floats
+
+
+class Sums(NamedTuple):
+    """Σg and ΣW over windows of every width, shape (q, widths)."""
+
+    score: Floats
+    information: Floats
+
+
+class Window(NamedTuple):
+    """Windows of one stretch and width, and τ."""
+
+    stretch: int
+    width: int
+    tau: float
+
+
+def columns(score: Floats, information: Floats) -> Ints:
+    """Return what windows add up, whole numbers that are not negative: g⁺, g⁻ and W."""
+    parts = (np.maximum(score, 0.0), np.maximum(-score, 0.0), information)
+    return units(np.column_stack(parts))
+
+
+def sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Sums:
+    """Return Σg and ΣW over the windows of queries, of every width."""
+    total = window_sums(queries, places, columns, stretch)
+    return Sums(
+        (total[:, :, 0] - total[:, :, 1]) / UNIT,
+        total[:, :, 2] / UNIT,
+    )
+
+
+def residuals(m: Floats, rows: Rows) -> Residuals:
+    """Return what a process with these means of π leaves over at rows."""
+    m = np.clip(m, NEVER, 1.0 - NEVER)
+    q, rise, _ = polynomial(rows.context, m, 1.0 - m)
+    rest = np.maximum(polynomial(1.0 - rows.context, m, 1.0 - m)[0], TINY)
+    first = rise * m * (1.0 - m)
+    ratio = first / (np.maximum(q, TINY) * rest)
+    n, k = rows.n, rows.k
+    weight = first * ratio
+    return Residuals(m, q, ratio, weight, (k * rest - (n - k) * q) * ratio, n * weight)
+
+
+def stretches(lengths: Floats) -> tuple[Floats, ...]:
+    """Return how distances may be stretched: all features alike, by 1/ℓ, and each alone."""
+    d = len(lengths)
+    if d == 1:
+        return (np.ones(1),)
+    inverse = 1.0 / np.clip(lengths, 0.03, 30.0)
+    relative = np.clip(inverse / inverse.max(), LEAST_STRETCH, 1.0)
+    unequal = (relative,) if relative.min() < ALIKE else ()
+    return (np.ones(d), *unequal, *np.eye(d))
+
+
+def corrected(m: Floats, score: Floats, information: Floats, tau: float) -> Floats:
+    """Return π in windows of these sums, for the process's mean m."""
+    return np.asarray(expit(_logit(m) + score / (1.0 / tau + information)))
+
+
+def variance(v: Floats, information: Floats, tau: float, is_whole: bool) -> Floats:
+    """Return the variance of logit π in windows of this ΣW; `is_whole` if all features count."""
+    kept = 1.0 / (1.0 + tau * information)  # 1 − β
+    return np.asarray((kept**2 if is_whole else 1.0) * v + kept * tau)
+
+
+def logit_variance(laws: Laws, m: Floats) -> Floats:
+    """Return the variance of logit π under laws with the mean m, links' differences included."""
+    total, f = np.zeros_like(m), _logit(m)
+    parts = zip(laws.weights, laws.links, laws.centres, laws.deviations, strict=True)
+    for weight, link, centre, deviation in parts:
+        p, rise = link.rise(centre)
+        slope = rise / np.maximum(p * (1.0 - p), 1e-4)
+        own = averages.mean(link, centre, deviation)
+        total += weight * ((slope * deviation) ** 2 + (_logit(own) - f) ** 2)
+    return total
+
+
+def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weights: Floats) -> Laws:
+    """Return the laws of the process joined with those of windows; weights[0] is the process's.
+
+    A window's law is normal in logit π, with a centre that gives it its mean.
+    """
+    deviations = [np.sqrt(v) for v in variances]
+    centres = [
+        averages.centred(LOGIT, p, s, logit(p)) for p, s in zip(means, deviations, strict=True)
+    ]
+    return Laws(
+        (*laws.links, *([LOGIT] * len(means))),
+        np.concatenate([weights[0] * laws.weights, weights[1:]]),
+        np.concatenate([laws.centres, *(c[None] for c in centres)]),
+        np.concatenate([laws.deviations, *(s[None] for s in deviations)]),
+    )
+
+
+def _logit(m: Floats) -> Floats:
+    return np.asarray(logit(np.clip(m, NEVER, 1.0 - NEVER)))

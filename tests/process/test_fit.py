@@ -1,0 +1,154 @@
+"""Hyper-parameters: at the top of the objective, found from any order, the same on any machine."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from betafield.process.basis import Prior
+from betafield.process.fit import (
+    LEARNED_FROM,
+    Problem,
+    fit,
+    fit_links,
+    hashes,
+    sampled,
+    weights,
+)
+from betafield.process.laplace import mode
+from betafield.process.links import LINKS, LOGIT
+from betafield.process.rows import gather
+
+
+def trials(t, d, seed, wave=5.0):
+    rng = np.random.default_rng(seed)
+    x = rng.random((t, d))
+    p = 0.5 + 0.4 * np.sin(wave * x[:, 0]) * x[:, -1]
+    return x, (rng.random(t) < p).astype(np.int64)
+
+
+def rows_of(x, y):
+    return gather(x, np.ones(len(x), np.int64), y)
+
+
+def objective(theta, problem):
+    return mode(theta, *problem).evidence + problem.log_prior(theta)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+@pytest.mark.parametrize("d", [1, 2])
+def test_no_general_optimiser_does_better_by_much(link, d):
+    rows = rows_of(*trials(200, d, 1))
+    found = fit(rows, link)
+    problem = Problem(rows, link, Prior(link.scale, 200.0))
+    highest = minimize(
+        lambda theta: -objective(theta, problem),
+        found.theta,
+        method="Nelder-Mead",
+        options={"maxfev": 120, "initial_simplex": found.theta + 0.3 * np.eye(d + 2, d + 1)},
+    )
+    assert found.objective == pytest.approx(objective(found.theta, problem), abs=1e-9)
+    assert found.objective > -highest.fun - 0.15
+
+
+def test_a_feature_that_means_nothing_gets_a_long_length_scale():
+    x, y = trials(1_000, 1, 2)
+    rows = rows_of(np.column_stack([x, np.random.default_rng(3).random(1_000)]), y)
+    first, second = fit(rows, LOGIT).lengths
+    assert second > 3.0 * first
+
+
+def test_the_prior_counts():
+    rows = rows_of(np.array([[0.5]]), np.array([1]))
+    found = fit(rows, LOGIT)
+    np.testing.assert_allclose(found.theta, [0.0, np.log(0.5)], atol=0.3)
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), [2.0, 1.0], rtol=0.6)
+
+
+def test_weights_are_the_evidence():
+    fits = fit_links(rows_of(*trials(300, 1, 4)))
+    a, b = (f.objective for f in fits)
+    np.testing.assert_allclose(weights(fits), [1 / (1 + np.exp(b - a)), 1 / (1 + np.exp(a - b))])
+    assert [f.problem.link.name for f in fits] == [link.name for link in LINKS]
+
+
+def test_order_and_splits_cannot_be_seen():
+    x, y = trials(900, 2, 5)
+    order = np.random.default_rng(6).permutation(len(x))
+    one, other = fit_links(rows_of(x, y)), fit_links(rows_of(x[order], y[order]))
+    for a, b in zip(one, other, strict=True):
+        assert np.array_equal(a.theta, b.theta)
+        assert np.array_equal(a.mode.b, b.mode.b)
+        assert a.objective == b.objective
+
+
+@pytest.mark.parametrize("t", [1, 2])
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_hardly_any_trials(t, d):
+    rows = rows_of(np.random.default_rng(7).random((t, d)), np.arange(t) % 2)
+    for found in fit_links(rows):
+        assert np.isfinite(found.objective)
+        assert np.isfinite(found.mode.b).all()
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_one_outcome_only(outcome):
+    rows = rows_of(np.random.default_rng(8).random((500, 2)), np.full(500, outcome))
+    for found in fit_links(rows):
+        p = found.problem.link.value(found.mode.f)
+        assert np.abs(p - outcome).max() < 0.05
+
+
+def test_many_trials_at_one_place():
+    rows = gather(np.array([[0.3, 0.3]]), np.array([10**6]), np.array([200_000]))
+    for found in fit_links(rows):
+        np.testing.assert_allclose(found.problem.link.value(found.mode.f), 0.2, atol=1e-3)
+
+
+def test_learned_from_a_sample_that_order_does_not_decide():
+    x, y = trials(LEARNED_FROM + 500, 5, 9)
+    rows = rows_of(x, y)
+    some = sampled(rows)
+    assert len(some.x) == LEARNED_FROM
+    lowest = np.sort(hashes(rows))[:LEARNED_FROM]
+    assert set(hashes(some)) == set(lowest)
+    assert sampled(some) is some
+
+
+SCRIPT = """
+import json, sys
+import numpy as np
+sys.path.insert(0, {tests!r})
+from test_fit import trials, rows_of
+from betafield.process.fit import fit_links
+found = []
+for d, t in ((1, 400), (2, 600), (3, 500)):
+    for f in fit_links(rows_of(*trials(t, d, 10))):
+        found += [*f.theta, f.objective, *f.mode.f[:50], *f.slopes.leverages[:50]]
+print(json.dumps(found))
+"""
+
+
+def elsewhere(**settings):
+    """What another process finds with these settings of its libraries."""
+    script = SCRIPT.format(tests=os.path.dirname(__file__))
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return np.array(json.loads(run.stdout))
+
+
+def test_processors_and_threads_cannot_be_seen():
+    """Kernels of other processors, other numbers of threads: the same answers."""
+    reference = elsewhere(OPENBLAS_CORETYPE="Haswell", OPENBLAS_NUM_THREADS="1")
+    for kernels, threads in (("SkylakeX", "1"), ("Prescott", "1"), ("Haswell", "2")):
+        found = elsewhere(OPENBLAS_CORETYPE=kernels, OPENBLAS_NUM_THREADS=threads)
+        np.testing.assert_allclose(found, reference, rtol=1e-12, atol=1e-12)

@@ -1,0 +1,42 @@
+"""Linear algebra in a fixed order against NumPy's."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betafield.process import linear
+
+sizes = st.integers(1, 40)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def positive(m, seed):
+    Z = np.random.default_rng(seed).normal(size=(2 * m, m)) * np.logspace(0, -4, m)
+    return np.eye(m) + 50.0 * Z.T @ Z
+
+
+@given(sizes, seeds)
+def test_factor_solve_and_inverse(m, seed):
+    A = positive(m, seed)
+    U = linear.factor(A)
+    np.testing.assert_allclose(U, np.linalg.cholesky(A).T, rtol=1e-9, atol=1e-11)
+    y = np.random.default_rng(seed).normal(size=m)
+    np.testing.assert_allclose(linear.solve(U, y), np.linalg.solve(A, y), rtol=1e-7, atol=1e-11)
+    np.testing.assert_allclose(linear.inverse(U), np.linalg.inv(A), rtol=1e-7, atol=1e-11)
+    assert np.array_equal(linear.inverse(U), linear.inverse(U).T)
+
+
+@given(st.integers(1, 300), sizes, seeds)
+def test_products(count, m, seed):
+    rng = np.random.default_rng(seed)
+    P, weight, S = rng.normal(size=(count, m)), rng.random(count), rng.normal(size=(m, 3))
+    np.testing.assert_allclose(linear.weighted_gram(P, weight), P.T * weight @ P, atol=1e-11)
+    np.testing.assert_allclose(linear.product(P, S), P @ S, atol=1e-11)
+
+
+def test_a_row_of_a_product_does_not_depend_on_the_others():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(37, 21)), rng.normal(size=(21, 21))
+    whole = linear.product(A, B)
+    for i in range(len(A)):
+        assert np.array_equal(linear.product(A[i : i + 1], B)[0], whole[i])

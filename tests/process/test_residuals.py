@@ -1,0 +1,134 @@
+"""Windows of residuals: sums against `windows.Brute`, formulas against closed forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from betafield import contexts
+from betafield.process import averages, law, mixtures, residuals
+from betafield.process.ladder import UNIT, WIDTHS, paired_sums, window_sums
+from betafield.process.links import LOGIT, SOFT
+from betafield.process.rows import Rows
+from betafield.windows.base import CHEBYSHEV, Places
+from betafield.windows.brute import Brute
+
+coordinates = st.sampled_from([0.0, 2.0**-9, 2.0**-8, 0.25, 0.25 + 2.0**-9, 0.3, 0.75, 1.0])
+
+
+@given(
+    hnp.arrays(float, st.tuples(st.integers(1, 30), st.just(2)), elements=coordinates),
+    hnp.arrays(float, st.tuples(st.integers(1, 5), st.just(2)), elements=coordinates),
+    st.sampled_from([(1.0, 1.0), (1.0, 0.25), (1.0, 0.0), (0.0, 1.0)]),
+)
+def test_sums_are_those_of_windows(places, queries, stretch):
+    stretch = np.array(stretch)
+    columns = np.random.default_rng(0).integers(0, 2**40, (len(places), 3))
+    found = window_sums(queries, places, columns, stretch)
+    index = Brute.build(Places((places * stretch).T, columns.T), CHEBYSHEV)
+    for b, width in enumerate(WIDTHS):
+        radius = width if np.isfinite(width) else 10.0
+        np.testing.assert_array_equal(found[:, b], index.sums(queries * stretch, radius))
+    values = np.random.default_rng(1).random((len(queries), len(places)))
+    paired = paired_sums(queries, places, values, stretch)
+    np.testing.assert_allclose(paired[:, -1], values.sum(axis=1))
+    alike = paired_sums(queries, places, np.tile(columns[:, 0] * 1.0, (len(queries), 1)), stretch)
+    np.testing.assert_allclose(alike, found[:, :, 0])
+
+
+@pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])
+@given(f=st.floats(-4.0, 4.0), n=st.integers(1, 20), share=st.floats(0.0, 1.0))
+def test_scores_are_derivatives_of_the_likelihood_by_the_logit(context, f, n, share):
+    k = round(share * n)
+    rows = Rows(np.zeros((1, 1)), np.array([n]), np.array([k]), np.array([context], dtype=float))
+    found = residuals.residuals(expit(np.array([f])), rows)
+
+    def q(f):
+        return contexts.probability(np.array(context), expit(f))
+
+    slope = (q(f + 1e-5) - q(f - 1e-5)) / 2e-5
+    spread = q(f) * (1 - q(f))
+    assert found.score[0] == pytest.approx((k - n * q(f)) * slope / spread, rel=1e-5, abs=1e-6)
+    assert found.information[0] == pytest.approx(n * slope**2 / spread, rel=1e-5)
+    assert found.weight[0] * n == pytest.approx(found.information[0])
+    one = sum(o * (q(f) if o else 1 - q(f)) for o in (0, 1))
+    assert found.q[0] == pytest.approx(one)
+
+
+@given(
+    st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=20),
+    st.floats(0.0, 100.0),
+)
+def test_columns_are_whole_and_not_negative(scores, information):
+    score = np.array(scores)
+    held = residuals.columns(score, np.full(len(score), information))
+    assert held.dtype == np.int64
+    assert (held >= 0).all()
+    np.testing.assert_allclose((held[:, 0] - held[:, 1]) / UNIT, score, atol=1e-10)
+    total = residuals.sums(np.zeros((1, 1)), np.zeros((len(score), 1)), held, np.ones(1))
+    np.testing.assert_allclose(total.score[0], score.sum(), atol=1e-8)
+    np.testing.assert_allclose(total.information[0], information * len(score), atol=1e-8)
+
+
+def test_a_window_of_everything_finds_the_share():
+    """A process that says ½ where 55 % succeed: wide windows put it right, narrow priors do not."""
+    rows = Rows(np.zeros((1, 1)), np.array([10_000]), np.array([5_500]), np.array([[0.0, 1.0]]))
+    left = residuals.residuals(np.array([0.5]), rows)
+    found = residuals.corrected(left.m, left.score, left.information, 1e6)
+    assert found[0] == pytest.approx(0.55, abs=2e-4)
+    none = residuals.corrected(left.m, left.score, left.information, 1e-9)
+    assert none[0] == pytest.approx(0.5, abs=1e-4)
+
+
+@given(st.floats(0.0, 3.0), st.floats(0.0, 200.0), st.sampled_from(residuals.TAUS))
+def test_variance_is_that_of_the_error(v, information, tau):
+    """Error (1−β)(e + u) − β noise, e ~ (0, v), u ~ (0, τ), noise ~ (0, 1/ΣW)."""
+    beta = information / (1.0 / tau + information)
+    noise = beta**2 / information if information > 1e-200 else 0.0
+    exact = (1 - beta) ** 2 * (v + tau) + noise
+    found = residuals.variance(np.array([v]), np.array([information]), tau, True)
+    assert found[0] == pytest.approx(exact, rel=1e-9)
+    part = residuals.variance(np.array([v]), np.array([information]), tau, False)
+    assert part[0] == pytest.approx(exact + (1 - (1 - beta) ** 2) * v, rel=1e-9)
+
+
+def test_stretches_are_alike_by_length_scale_and_alone():
+    (only,) = residuals.stretches(np.array([0.3]))
+    assert only.tolist() == [1.0]
+    ways = residuals.stretches(np.array([0.1, 1.0]))
+    assert [w.tolist() for w in ways] == [[1.0, 1.0], [1.0, 0.1], [1.0, 0.0], [0.0, 1.0]]
+    assert len(residuals.stretches(np.array([0.5, 0.5, 0.45]))) == 4
+
+
+def test_logit_variance_of_the_logit_link_is_its_own():
+    laws = law.Laws((LOGIT,), np.ones(1), np.array([[0.3, -1.0]]), np.array([[0.2, 0.05]]))
+    found = residuals.logit_variance(
+        laws, averages.mean(LOGIT, laws.centres[0], laws.deviations[0])
+    )
+    np.testing.assert_allclose(found, laws.deviations[0] ** 2, rtol=1e-6)
+
+
+def test_logit_variance_against_draws():
+    laws = law.Laws(
+        (LOGIT, SOFT), np.array([0.4, 0.6]), np.array([[0.3], [0.1]]), np.array([[0.1], [0.02]])
+    )
+    z = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    each = [logit(link.value(c + s * z)) for link, c, s in zip(*laws[:1], *laws[2:], strict=True)]
+    weights = np.repeat(laws.weights, len(z)) / len(z)
+    values = np.concatenate([e.ravel() for e in each])
+    mean = weights @ values
+    exact = weights @ (values - mean) ** 2
+    found = residuals.logit_variance(laws, mixtures.mean(laws))
+    assert found[0] == pytest.approx(exact, rel=0.05)
+
+
+def test_windows_join_with_the_means_that_they_have():
+    base = law.Laws((SOFT,), np.ones(1), np.array([[0.1, -0.2]]), np.array([[0.05, 0.1]]))
+    means, variances = [np.array([0.7, 0.2])], [np.array([0.3, 0.5])]
+    joined = residuals.with_windows(base, means, variances, np.array([0.25, 0.75]))
+    expected = 0.25 * mixtures.mean(base) + 0.75 * means[0]
+    np.testing.assert_allclose(mixtures.mean(joined), expected, atol=1e-9)
+    assert joined.weights.sum() == pytest.approx(1.0)

@@ -1,0 +1,145 @@
+"""Rows are a function of the sums by place, to the bit, and gather what they say they do."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from betafield.process.rows import CELLS, MOST_ROWS, Rows, by_cell, by_place, gather
+
+
+def same(one: Rows, other: Rows) -> bool:
+    return all(
+        np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@st.composite
+def trial_tables(draw):
+    """Points on a coarse grid (so that places repeat), counts and, sometimes, contexts."""
+    t, d = draw(st.integers(1, 40)), draw(st.integers(1, 4))
+    x = draw(hnp.arrays(float, (t, d), elements=st.sampled_from([0.0, -0.0, 0.25, 0.3, 1.0])))
+    trials = draw(hnp.arrays(np.int64, t, elements=st.integers(1, 9)))
+    successes = np.array([draw(st.integers(0, int(n))) for n in trials], dtype=np.int64)
+    ends = st.sampled_from([0.1, 0.5, 0.75])
+    context = draw(st.none() | hnp.arrays(float, (t, 2), elements=ends))
+    return x, trials, successes, context
+
+
+@given(trial_tables(), st.randoms(use_true_random=False))
+def test_order_cannot_be_seen(table, random):
+    x, trials, successes, context = table
+    order = list(range(len(x)))
+    random.shuffle(order)
+    moved = gather(
+        x[order], trials[order], successes[order], None if context is None else context[order]
+    )
+    assert same(gather(x, trials, successes, context), moved)
+
+
+@given(trial_tables())
+def test_places_have_the_sums_of_their_trials(table):
+    x, trials, successes, context = table
+    rows = gather(x, trials, successes, context)
+    seen = {}
+    contexts = np.tile([0.0, 1.0], (len(x), 1)) if context is None else context
+    for row in zip(x + 0.0, contexts, trials, successes, strict=True):
+        key = (*row[0], *row[1])
+        n, k = seen.get(key, (0, 0))
+        seen[key] = (n + row[2], k + row[3])
+    found = {
+        (*at, *b): (n, k)
+        for at, b, n, k in zip(rows.x, rows.context, rows.trials, rows.successes, strict=True)
+    }
+    assert found == seen
+    assert list(found) == sorted(found)
+
+
+def scattered(t, d, seed, contexts=0):
+    rng = np.random.default_rng(seed)
+    x = rng.random((t, d))
+    x[: t // 3] = x[t // 3 : 2 * (t // 3)]  # places that repeat
+    context = None
+    if contexts:
+        ends = np.sort(rng.random((contexts, 2)), axis=1)
+        context = ends[rng.integers(contexts, size=t)]
+    return x, rng.integers(0, 4, t), context
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("contexts", [0, 5, 200])
+def test_cells_do_not_depend_on_order_or_splits(d, contexts):
+    t = 4 * MOST_ROWS[d]
+    x, trials, context = scattered(t, d, 1, contexts)
+    successes = np.random.default_rng(2).binomial(trials, 0.4)
+    whole = gather(x, trials, successes, context)
+    keys = x if context is None else np.column_stack([x, context])
+    assert len(whole.x) < len(np.unique(keys[trials > 0], axis=0))
+    order = np.random.default_rng(3).permutation(t)
+    split = np.concatenate([order, order])  # every trial in two parts, one of them elsewhere
+    part = np.concatenate([trials[order] // 2, trials[order] - trials[order] // 2])
+    won = np.minimum(successes[order], part[:t])
+    moved = gather(
+        x[split],
+        part,
+        np.concatenate([won, successes[order] - won]),
+        None if context is None else context[split],
+    )
+    assert same(whole, moved)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d):
+    t = 3 * MOST_ROWS[d]
+    x, trials, _ = scattered(t, d, 4)
+    trials += 1
+    successes = np.random.default_rng(5).binomial(trials, 0.4)
+    rows = gather(x, trials, successes)
+    cell = np.minimum(np.floor(x * CELLS[d]), CELLS[d] - 1)
+    _, which = np.unique(cell, axis=0, return_inverse=True)
+    which = which.ravel()
+    np.testing.assert_array_equal(rows.trials, np.bincount(which, trials))
+    np.testing.assert_array_equal(rows.successes, np.bincount(which, successes))
+    mean = np.stack([np.bincount(which, trials * a) / np.bincount(which, trials) for a in x.T], 1)
+    np.testing.assert_allclose(rows.x, mean, atol=2e-9)
+    assert rows.is_plain
+
+
+def test_unequal_contexts_do_not_share_a_cell():
+    x = np.full((400, 1), 0.5) + np.linspace(0, 1e-4, 400)[:, None]
+    context = np.where(np.arange(400)[:, None] % 2, (0.0, 1.0), (0.5, 0.98))
+    rows = gather(x, np.ones(400, np.int64), np.zeros(400, np.int64), context)
+    np.testing.assert_allclose(rows.context, [[0.0, 1.0], [0.5, 0.98]], atol=1e-9)
+    assert list(rows.trials) == [200, 200]
+
+
+def test_fractions_of_trials_are_counted_in_their_unit():
+    x, trials, _ = scattered(900, 1, 6)
+    trials = (trials + 1) * 2**40  # far more than a sum of coordinates could be weighed with
+    successes = trials // 2
+    rows = gather(x, trials, successes, unit=2.0**-40)
+    plain = by_cell(by_place(Rows(x, trials >> 40, successes >> 40, np.tile([0.0, 1.0], (900, 1)))))
+    np.testing.assert_array_equal(rows.n, plain.trials)
+    np.testing.assert_allclose(rows.x, plain.x, atol=1e-8)
+
+
+def test_four_features_stay_places():
+    x, trials, _ = scattered(9_000, 4, 7)
+    rows = gather(x, trials + 1, trials)
+    assert len(rows.x) == 6_000
+
+
+def test_no_trials_are_refused():
+    nothing = np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="trials: found none"):
+        gather(np.zeros((2, 1)), nothing, nothing)
+
+
+@pytest.mark.parametrize(("ends", "successes"), [((0.0, 0.0), 1), ((1.0, 1.0), 0)])
+def test_impossible_outcomes_are_refused_by_row(ends, successes):
+    x, one = np.zeros((3, 1)), np.ones(3, np.int64)
+    context = np.array([[0.0, 1.0], [0.2, 0.9], ends])
+    with pytest.raises(ValueError, match="context row 2: found a "):
+        gather(x, one, np.array([0, 1, successes]), context)
