@@ -1,0 +1,194 @@
+"""Hostile calls: every public callable with one or two arguments that nobody should give.
+
+Each case takes a call that is right, puts strange values in the place of one or two arguments, and
+asks that the call either works or is refused by the name of an argument; that no warning leaks,
+no model is changed by what fails, no input is written to, and nothing is raised from inside.
+
+    python tests/hostile.py 20000 0
+
+runs so many cases from a seed, in a process that may neither hang nor take all memory.
+"""
+
+import contextlib
+import faulthandler
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import NotFittedError
+
+from betafield import SmoothBetaClassifier
+from hostile_calls import CALLS, X, Y
+from hostile_values import VALUES
+
+REFUSALS = (ValueError, TypeError, KeyError, OSError)
+INSIDE = re.compile(
+    r"truth value|ufunc|be broadcast|out of bounds|unsupported operand|has no attribute"
+    r"|not subscriptable|not iterable|cannot unpack|not supported between|unhashable|no len\(\)"
+    r"|invalid literal|Traceback|numba|only length-1|only 0-dimensional|not callable|integer scalar"
+)
+SECONDS_OF_WORK = 60.0
+
+
+class TooLong(BaseException):
+    """A call that took more processor time than any should."""
+
+
+@dataclass
+class Report:
+    """What became of the cases; `findings` are those that broke a rule, and how to repeat them."""
+
+    cases: int = 0
+    worked: int = 0
+    refused: int = 0
+    findings: list = field(default_factory=list)
+
+    def __str__(self):
+        by_call = Counter(finding.split("(")[0] for finding in self.findings)
+        lines = [
+            f"{self.cases} hostile calls: {self.worked} worked, {self.refused} were refused by "
+            f"name, {len(self.findings)} broke a rule"
+        ]
+        lines += [f"  {count:5} {name}" for name, count in by_call.most_common()]
+        return "\n".join([*lines, *self.findings])
+
+
+def run(cases, seed, calls=CALLS):
+    """Return a Report of so many cases, drawn from the seed."""
+    report, rng = Report(), random.Random(seed)
+    for _ in range(cases):
+        name = rng.choice(sorted(calls))
+        call = calls[name]
+        places = rng.sample(call.names, min(len(call.names), rng.choice((1, 1, 2))))
+        judge(report, name, call, {place: rng.choice(sorted(VALUES)) for place in places})
+    return report
+
+
+def judge(report, name, call, hostile, seconds=SECONDS_OF_WORK):
+    """Make one call, and note what became of it."""
+    given = {**call.arguments(), **{place: VALUES[value]() for place, value in hostile.items()}}
+    before = {place: frozen(value) for place, value in given.items()}
+    subject = call.of() if call.of else None
+    state = call.state(subject) if call.state else None
+    report.cases += 1
+    with limited(seconds):
+        problem, failed = attempted(call, subject, given)
+    if problem is None and call.state and (failed or not call.learns):
+        problem = "changed the model" if call.state(subject) != state else None
+    written = [place for place, value in given.items() if frozen(value) != before[place]]
+    if problem is None and written:
+        problem = f"wrote to {written}"
+    if problem is not None:
+        text = ", ".join(f"{place}={value}" for place, value in hostile.items())
+        report.findings.append(f"{name}({text}): {problem}")
+    elif failed:
+        report.refused += 1
+    else:
+        report.worked += 1
+
+
+def attempted(call, subject, given):
+    """Return what was wrong with the call, if anything, and whether it failed."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
+            warnings.simplefilter("error")
+            call.what(subject, **given)
+    except UserWarning as warning:
+        return None if named(
+            str(warning), call.names + call.also
+        ) else f"warned {where(warning)}", False
+    except REFUSALS as error:
+        return judged(error, call.names + call.also), True
+    except (Exception, TooLong) as error:
+        return f"raised {where(error)}", True
+    return None, False
+
+
+def judged(error, names):
+    """Return what is wrong with how a call was refused, if anything."""
+    message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    inside = INSIDE.search(message)
+    if isinstance(error, NotFittedError) or (inside is None and named(message, names)):
+        return None
+    return f"says nothing of an argument: {where(error)}"
+
+
+def named(message, names):
+    words = "|".join(map(re.escape, names))
+    return bool(re.search(rf"(?<!\w)({words})(?!\w)", message, re.IGNORECASE))
+
+
+def where(error):
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    file = at.filename.rsplit("betafield/", 1)[-1]
+    return f"{type(error).__name__}: {str(error)[:160]!r} ({file}:{at.lineno})"
+
+
+def frozen(value):
+    """Return what a value holds, so that it can be compared with what it holds later."""
+    if isinstance(value, np.ma.MaskedArray):
+        return frozen(value.data), frozen(np.ma.getmaskarray(value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, pd.DataFrame | pd.Series):
+        return value.to_string()
+    if isinstance(value, list | tuple | dict | set):
+        return repr(value)
+    return None
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    """Stop a call that takes too much time of the processor, and a process that stands still."""
+
+    def too_long(*_):
+        raise TooLong
+
+    faulthandler.dump_traceback_later(20 * seconds, exit=True)
+    before = signal.signal(signal.SIGVTALRM, too_long)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+        faulthandler.cancel_dump_traceback_later()
+
+
+def right(calls=CALLS):
+    """Return the calls that fail with the arguments that are right: there must be none."""
+    report = Report()
+    for name, call in calls.items():
+        judge(report, name, call, {})
+    return [*report.findings, *([f"{report.refused} were refused"] if report.refused else [])]
+
+
+def main(cases, seed, pattern=""):
+    """Run calls of such a name in a directory and within a memory of their own."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        SmoothBetaClassifier(0.3).fit(X, Y).save("model.beta")
+        pd.DataFrame({"a": X[:, 0], "y": Y}).to_csv("trials.csv", index=False)
+        some = {name: call for name, call in CALLS.items() if re.search(pattern, name)}
+        wrong = right(some)
+        with open("/proc/self/statm") as pages:
+            held = int(pages.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + (1 << 31),) * 2)
+        report = run(cases, seed, some)
+        os.chdir("/")
+    print(*wrong, report, sep="\n")  # noqa: T201
+    return bool(wrong or report.findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -1,0 +1,132 @@
+"""Values that nobody should give, made anew each time."""
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import scipy.sparse
+
+from betafield import SmoothBetaClassifier, posteriors
+
+T = 8  # rows of the calls that are right
+
+
+def _endless():
+    out: list = []
+    out.append(out)
+    return out
+
+
+VALUES = {
+    "None": lambda: None,
+    "True": lambda: True,
+    "False": lambda: False,
+    "0": lambda: 0,
+    "-1": lambda: -1,
+    "2": lambda: 2,
+    "0.5": lambda: 0.5,
+    "1e18": lambda: 1e18,
+    "NaN": lambda: np.nan,
+    "inf": lambda: np.inf,
+    "-inf": lambda: -np.inf,
+    "5e-324": lambda: 5e-324,
+    "1e308": lambda: 1e308,
+    "-1e308": lambda: -1e308,
+    "10**18": lambda: 10**18,
+    "10**400": lambda: 10**400,
+    "-10**400": lambda: -(10**400),
+    "10**5000": lambda: 10**5000,
+    "complex": lambda: 1 + 2j,
+    "Fraction": lambda: Fraction(1, 3),
+    "huge Fraction": lambda: Fraction(10**400, 3),
+    "Decimal": lambda: Decimal("0.5"),
+    "Decimal NaN": lambda: Decimal("NaN"),
+    "text": lambda: "a",
+    "digits": lambda: "09",
+    "no text": lambda: "",
+    "long text": lambda: "x" * 10_000,
+    "bytes": lambda: b"",
+    "np.str_": lambda: np.str_("a"),
+    "np.float32": lambda: np.float32(0.5),
+    "np.int8": lambda: np.int8(-3),
+    "np.bool_": lambda: np.True_,
+    "datetime64": lambda: np.datetime64("2024-01-01"),
+    "NaT": lambda: np.datetime64("NaT"),
+    "timedelta64": lambda: np.timedelta64(3, "s"),
+    "date": lambda: datetime.date(2024, 1, 1),
+    "pd.NaT": lambda: pd.NaT,
+    "pd.NA": lambda: pd.NA,
+    "masked": lambda: np.ma.masked,
+    "masked array": lambda: np.ma.array(np.ones(T), mask=np.arange(T) == 3),
+    "masked table": lambda: np.ma.array(np.ones((T, 1)), mask=np.arange(T)[:, None] == 3),
+    "masked list": lambda: [1.0] * 3 + [np.ma.masked] + [1.0] * 4,
+    "complex array": lambda: np.ones(T) * 1j,
+    "dates": lambda: np.arange(T).astype("M8[D]"),
+    "NaTs": lambda: np.full(T, np.datetime64("NaT", "ns")),
+    "spans": lambda: np.arange(T).astype("m8[s]"),
+    "texts": lambda: np.array(["a"] * T),
+    "digit texts": lambda: ["1"] * T,
+    "bytes array": lambda: np.array([b"1"] * T),
+    "objects": lambda: np.array([1.0, None, "a", [1], {}, 2, 3, 4], dtype=object),
+    "ragged": lambda: [[1.0], [1.0, 2.0]],
+    "ragged objects": lambda: np.array([[1.0], [1.0, 2.0]], dtype=object),
+    "nothing": list,
+    "no rows": lambda: np.empty((0, 1)),
+    "no columns": lambda: np.empty((T, 0)),
+    "0-d": lambda: np.array(0.5),
+    "0-d object": lambda: np.array(None, dtype=object),
+    "ones": lambda: np.ones(T),
+    "twos": lambda: np.full(T, 2.0),
+    "negative": lambda: -np.ones(T),
+    "NaNs": lambda: np.full(T, np.nan),
+    "infinities": lambda: np.full(T, np.inf),
+    "one NaN": lambda: np.where(np.arange(T) == 5, np.nan, 0.5),
+    "tiny": lambda: np.full(T, 5e-324),
+    "enormous": lambda: np.full(T, 1e308),
+    "huge whole": lambda: [10**400] * T,
+    "many": lambda: np.linspace(0.0, 1.0, 39),
+    "column": lambda: np.ones((T, 1)),
+    "table": lambda: np.full((T, 3), 0.5),
+    "NaN table": lambda: np.full((T, 1), np.nan),
+    "cube": lambda: np.ones((2, 2, 2)),
+    "six axes": lambda: np.zeros((1,) * 6),
+    "read-only": lambda: np.broadcast_to(0.5, (T,)),
+    "float32": lambda: np.ones((T, 1), dtype=np.float32),
+    "longdouble": lambda: np.ones(T, dtype=np.longdouble) * np.finfo(np.longdouble).max,
+    "uint64": lambda: np.full(T, 2**64 - 1, dtype=np.uint64),
+    "big-endian": lambda: np.ones(T, dtype=">f8"),
+    "record": lambda: np.zeros(T, dtype=[("a", float)]),
+    "matrix": lambda: scipy.sparse.eye(T).tocsr(),
+    "dict": lambda: {"a": 1},
+    "no dict": dict,
+    "odd keys": lambda: {1: None, None: "a"},
+    "set": lambda: {1, 2},
+    "range": lambda: range(T),
+    "generator": lambda: (i for i in range(T)),
+    "iterator": lambda: iter([1, 2, 3]),
+    "lambda": lambda: lambda *_: None,
+    "object": object,
+    "endless": _endless,
+    "slice": lambda: slice(None),
+    "Ellipsis": lambda: ...,
+    "NotImplemented": lambda: NotImplemented,
+    "memoryview": lambda: memoryview(b"abcdefgh"),
+    "bytearray": lambda: bytearray(b"abcdefgh"),
+    "pandas NA": lambda: pd.DataFrame({"a": pd.array([1.0, None] * 4, dtype="Float64")}),
+    "pandas text": lambda: pd.DataFrame({"a": ["x"] * T}),
+    "pandas series": lambda: pd.Series([1, None] * 4, dtype="Int64"),
+    "pandas categories": lambda: pd.Series(["a", "b"] * 4, dtype="category"),
+    "pandas dates": lambda: pd.DataFrame({"a": pd.to_datetime(["2024-01-01"] * T)}),
+    "no pandas": pd.DataFrame,
+    "polars": lambda: pl.DataFrame({"a": [1.0, None] * 4}),
+    "lazy polars": lambda: pl.LazyFrame({"a": [1.0] * T}),
+    "pyarrow": lambda: pa.table({"a": pa.array([1, None] * 4)}),
+    "unfitted": SmoothBetaClassifier,
+    "model": lambda: SmoothBetaClassifier(0.3).fit([[0.0], [1.0]], [0, 1]),
+    "posterior": lambda: posteriors.Beta([1.0], [1.0]),
+    "generator of numbers": lambda: np.random.default_rng(0),
+}

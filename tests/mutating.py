@@ -1,0 +1,388 @@
+"""Stored models, changed at random: each must be refused, or be as sound as any that was learned.
+
+Half of the changes are of values and arrays and are signed anew, half are of bytes, some of which
+are signed anew too. Every change follows from a seed and its number, so that one can be repeated:
+
+    python -m tests.mutating SEED NUMBER
+
+tells what it did. Changed files are loaded in a process of its own, with a limit to its memory; if
+one of them brings it down, that is counted, and the next process goes on behind it. Nothing here
+needs pytest, and nothing depends on how busy the machine is.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from betafield import SmoothBetaClassifier, contexts, load
+
+ROOT = Path(__file__).parents[1]
+KIND = "SmoothBetaClassifier"
+# Bytes that loading and asking may take beyond what the process has before.
+MEMORY = 256 << 20
+# Where files need not wait for a disk, if there is such a place.
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
+FIELDS = ("refused", "sound", "unsound", "crashed", "unchanged")
+
+
+# A second writer and reader of the format, by the description of it alone --------------------
+
+
+def forged(values, arrays, kind=KIND, version=1, text=None, layout=None):
+    """Return a file with these values and arrays and a valid checksum."""
+    if text is None:
+        layout = layout or [[k, a.dtype.str, list(a.shape)] for k, a in arrays.items()]
+        header = {"arrays": layout, "kind": kind, "values": values}
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    blocks = [b"\x8abetaf\r\n" + struct.pack("<II", version, len(text)) + text]
+    blocks += [array.tobytes() for array in arrays.values()]
+    body = b"".join(block + bytes(-len(block) % 64) for block in blocks)
+    return body + hashlib.sha256(body).digest()
+
+
+def parsed(data):
+    """Return the values and the arrays of a file."""
+    (length,) = struct.unpack("<I", data[12:16])
+    header, at, arrays = json.loads(data[16 : 16 + length]), 16 + length, {}
+    for name, dtype, shape in header["arrays"]:
+        at += -at % 64
+        array = np.frombuffer(data, dtype, int(np.prod(shape)), at).reshape(shape).copy()
+        arrays[name], at = array, at + array.nbytes
+    return header["values"], arrays
+
+
+# What is changed ---------------------------------------------------------------------------
+
+
+@functools.cache
+def small():
+    """Return models of all kinds, all of them small."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 9, size=(12, 2)) / 8, rng.integers(0, 2, size=12)
+    half = rng.integers(1, 4, 12) / 2
+    affine = contexts.guess_lapse(rng.choice([0.1, 0.3], 12), 0.1)
+    make = functools.partial(SmoothBetaClassifier, bounds=[(0, 1), (0, 1)])
+    models = {
+        "line": SmoothBetaClassifier(0.3, bounds=[(0, 1)]).fit(X[:, :1], y),
+        "auto": make(scale=[1.0, 2.0])
+        .fit(pd.DataFrame(X, columns=["a", "b"]), y)
+        .partial_fit(pd.DataFrame(X[:3], columns=["a", "b"]), y[:3]),
+        "degree": SmoothBetaClassifier("loo", degree=2).fit(X[:, :1], y, sample_weight=half),
+        "classes": make(0.5, prior=(1, 1, 2)).fit(X, np.array(["a", "b", "cc"])[y + y[::-1]]),
+        "mean": make(0.5, sharing="mean").fit(X, y, context=affine),
+        "exact": make(0.5).fit(X, y, half, affine).partial_fit(X, y),
+        "polynomial": make("theory").fit(X, y, context=contexts.pooled(3, 0.9, 0.9)),
+    }
+    for name in ("line", "exact"):
+        models[name].predict_proba(models[name].windows_.places[0].axes.T)  # nothing waits
+    return models
+
+
+def originals():
+    """Return the files of these models."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        return [(model.save(path), path.read_bytes())[1] for model in small().values()]
+
+
+# How ---------------------------------------------------------------------------------------
+
+# fmt: off
+WORDS = [None, True, False, -1, 0, 1, 2, 3, 4, 12, 2**31, 2**62, 2**63, 10**40, -0.5, 0.1, 1.0,
+         1e308, 5e-324, "", "mean", "exact", "auto", "ard", "manhattan", "os.system", "|O", "<U99",
+         [], {}, [1, 2], {"tuple": [1, 1]}, {"array": [1.0], "dtype": "<f8"}, [[1, 2]] * 3]
+NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 5e-324, 1e-300, 0.5, 1.0, 2.0, 3.5, 40.0,
+           1e9, 1e200, 1.7e308]
+WHOLES = [-1, 0, 1, 2, 3, 4, 5, 100, 127, 2**15 - 1, 2**31 - 1, 2**40, 2**62, 2**63 - 1, -(2**63)]
+# fmt: on
+
+
+class Mutator:
+    """Changes of files, by chance."""
+
+    def __init__(self, seed, number):
+        self.chance = random.Random(f"{seed} {number}")
+
+    def mutated(self, data, number, others):
+        """Return a file changed: signed anew if the number is odd."""
+        return self.signed(data) if number % 2 else self.unsigned(data, others)
+
+    def signed(self, data):
+        """Return a file with other values or arrays."""
+        values, arrays = parsed(data)
+        ways = [self.word, self.word, self.cell, self.cell, self.column]
+        ways += [self.counted, self.shape, self.part]
+        for _ in range(self.chance.choice([1, 1, 1, 2, 3])):
+            with contextlib.suppress(Exception):  # what one has changed may be too odd for another
+                self.chance.choice(ways)(values, arrays)
+        return forged(values, arrays)
+
+    def unsigned(self, data, others):
+        """Return a file with other bytes, of which some are signed anew."""
+        chance = self.chance
+        data, at = bytearray(data), chance.randrange(len(data))
+        how, n = chance.randrange(5), chance.choice([1, 2, 8, 64])
+        if how == 0:
+            for _ in range(n):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        elif how == 1:
+            del data[at : at + n]
+        elif how == 2:
+            data[at:at] = chance.randbytes(n)
+        elif how == 3:
+            data[at:] = chance.choice(others)[at:]
+        else:
+            data = data[:at]
+        if chance.random() < 0.5 and len(data) > 100:
+            data[-32:] = hashlib.sha256(data[:-32]).digest()
+        return bytes(data)
+
+    def word(self, values, _):
+        """Change or remove a value of the header."""
+        chosen = self.chance.choice(containers(values))
+        key = self.chance.choice(list(chosen) if isinstance(chosen, dict) else range(len(chosen)))
+        if self.chance.random() < 0.1:
+            del chosen[key]
+        elif isinstance(chosen[key], int) and self.chance.random() < 0.5:
+            chosen[key] += self.chance.choice([-1, 1, 2**32])
+        else:
+            chosen[key] = self.chance.choice(WORDS)
+
+    def filled(self, arrays):
+        """Return the name of an array that has cells."""
+        return self.chance.choice([name for name, array in arrays.items() if array.size])
+
+    def cell(self, _, arrays):
+        """Change one cell of an array."""
+        array = arrays[self.filled(arrays)]
+        kind = array.dtype
+        value = self.chance.choice(NUMBERS if kind.kind == "f" else WHOLES)
+        if kind.kind == "i":
+            value = max(min(value, np.iinfo(kind).max), np.iinfo(kind).min)
+        array.flat[self.chance.randrange(array.size)] = 1 if kind.kind == "b" else value
+
+    def column(self, _, arrays):
+        """Scale all numbers of an array, or turn them round."""
+        array = arrays[self.filled(arrays)]
+        if array.dtype.kind == "f":
+            array[...] = array * self.chance.choice([0.0, -1.0, 0.5, 1e-200, 1e200, np.nan])
+        else:
+            array[...] = np.roll(array, 1)
+
+    def counted(self, values, arrays):
+        """Count more trials at a place, and say so."""
+        ends = (".counts", ".held")
+        name = self.chance.choice([name for name in arrays if name.endswith(ends)])
+        arrays[name] = arrays[name].astype(np.int64)
+        more = self.chance.choice([1, 200, 2**20, 2**33, 2**61])
+        row = self.chance.randrange(2) if name.endswith("counts") else 0
+        arrays[name].reshape(-1, arrays[name].shape[-1])[row, 0] += more
+        values["seen"][0] += more * 2**32
+        if name.endswith("held"):
+            values["seen"][1] += more * 2**32
+
+    def shape(self, _, arrays):
+        """Change the shape, the kind or the name of an array."""
+        name = self.filled(arrays)
+        array, how = arrays[name], self.chance.randrange(6)
+        if how == 0:
+            arrays[name] = array.reshape(-1)
+        elif how == 1:
+            arrays[name] = array[..., :-1].copy()
+        elif how == 2:
+            arrays[name] = np.concatenate([array, array], axis=-1)
+        elif how == 3:
+            arrays[name] = array.T.copy()
+        elif how == 4:
+            arrays[name] = array.astype(self.chance.choice(["|i1", "<i2", "<i4", "<i8", "<f8"]))
+        else:
+            arrays[self.chance.choice(list(arrays))] = arrays.pop(name)
+
+    def part(self, values, arrays):
+        """Leave places out, or have them twice."""
+        ends = ".axes"
+        names = [name.removesuffix(ends) for name in arrays if name.endswith(ends)]
+        name = self.chance.choice(names)
+        some = {key: array for key, array in arrays.items() if key.startswith(name)}
+        if self.chance.random() < 0.5:
+            arrays.update({key: array[..., :1].copy() for key, array in some.items()})
+            return
+        kind, _ = name.split(".")
+        for key, array in some.items():
+            arrays[f"{kind}.{values[kind]}" + key.removeprefix(name)] = array
+        values[kind] += 1
+        values["seen"] = [2 * number for number in values["seen"]]
+
+
+def containers(values):
+    """Return all lists and dicts in values that hold something."""
+    if not isinstance(values, dict | list) or not values:
+        return []
+    inside = values.values() if isinstance(values, dict) else values
+    return [values, *(found for each in inside for found in containers(each))]
+
+
+# What comes of it --------------------------------------------------------------------------
+
+
+def outcome(path):
+    """Return "refused", "sound" or "unsound", and why; any other error is raised."""
+    try:
+        model = load(path)
+    except ValueError as error:
+        if not str(error).startswith("path: "):
+            raise
+        return "refused", str(error)
+    try:
+        require_sound(model, path)
+    except MemoryError:
+        raise
+    except Exception:
+        return "unsound", traceback.format_exc()
+    return "sound", ""
+
+
+def require_sound(model, path):
+    """Raise unless a model answers, with probabilities, and can be saved and loaded again."""
+    points = np.resize([[0.5], [0.0], [3.0]], (n_points(model.prior), 1))
+    points = points * np.ones(model.n_features_in_)
+    before = answers(model, points)
+    model.save(path)
+    after = answers(load(path), points)
+    if [each.tobytes() for each in before] != [each.tobytes() for each in after]:
+        raise AssertionError("saved again, it answers otherwise")
+
+
+def n_points(prior):
+    """Return at how many points a prior can be asked for: it may have a number for each."""
+    sizes = [np.size(part) for part in prior] if isinstance(prior, list | tuple) else []
+    return max(sizes) if set(sizes) - {1} else 3
+
+
+def answers(model, points):
+    """Return what a model says at points, all of which are numbers that can be."""
+    posterior = model.posterior(points)
+    low, high = posterior.interval(0.9)
+    found = [np.asarray(each) for each in (posterior.mean(), low, high)]
+    found.append(model.predict_proba(points))
+    if not all(((each >= 0.0) & (each <= 1.0)).all() for each in found):
+        raise AssertionError(f"found {found}; probabilities are needed")
+    if not (low <= high).all():
+        raise AssertionError("the ends of an interval are turned round")
+    spread = np.asarray(posterior.std())
+    if not ((spread >= 0.0) & (spread <= 0.5)).all():
+        raise AssertionError(f"found deviations {spread}")
+    if not np.isin(model.predict(points), model.classes_).all():
+        raise AssertionError("predicts what is no class")
+    return [*found, spread]
+
+
+# In a process of its own -------------------------------------------------------------------
+
+
+def run(folder, seed, start, stop):
+    """Load changed files from `start` to `stop`, and say each number and what came of it."""
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    files, path = originals(), Path(folder, "model")
+    for data in files:
+        path.write_bytes(data)
+        require_sound(load(path), path)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY,) * 2)
+    before = peak()
+    for number in range(start, stop):
+        data = mutation(files, seed, number)
+        path.write_bytes(data)
+        say(number)
+        try:
+            found, why = outcome(path)
+        except Exception:
+            found, why = "crashed", traceback.format_exc()
+        if data in files:
+            found = "unchanged"
+        say([found, why if found in ("unsound", "crashed") else ""])
+    say(["memory", peak() - before])
+
+
+def say(value):
+    """Write a line, at once: the process may end with the next file."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def mutation(files, seed, number):
+    """Return one changed file."""
+    return Mutator(seed, number).mutated(files[number // 2 % len(files)], number, files)
+
+
+def peak():
+    """Return the largest memory of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def mutations(n, seed=0):
+    """Load n changed files, and return counts of what came of them.
+
+    Returns
+    -------
+    dict
+        `refused`, `sound`, `unsound` (it loads, and then fails or answers what cannot be),
+        `crashed` (the process ended, or an error came that is no ValueError about the path),
+        `unchanged`, `memory` (bytes beyond those before), and `failures`: number and traceback of
+        each file that was unsound or crashed.
+    """
+    counts, memory, failures, number = Counter(dict.fromkeys(FIELDS, 0)), 0, [], 0
+    while number < n:
+        with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+            command = [sys.executable, "-m", "tests.mutating", folder, str(seed)]
+            command += [str(number), str(n)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        if not lines:
+            raise RuntimeError(done.stderr)
+        for line in lines:
+            if isinstance(line, int):
+                number = line
+            elif line[0] == "memory":
+                memory = max(memory, line[1])
+            else:
+                counts[line[0]] += 1
+                failures += [(number, line[1])] if line[1] else []
+        if isinstance(lines[-1], int):
+            counts["crashed"] += 1
+            failures.append((number, f"ended with {done.returncode}: {done.stderr[-2000:]}"))
+        number += 1
+    return {**counts, "memory": memory, "failures": failures}
+
+
+def tell(seed, number):
+    """Print what one change does."""
+    warnings.simplefilter("ignore")
+    files = originals()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        path.write_bytes(mutation(files, seed, number))
+        sys.stdout.write("\n".join(outcome(path)) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        tell(*map(int, sys.argv[1:]))
+    else:
+        run(sys.argv[1], *map(int, sys.argv[2:]))
