@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 from report import Row, Target, run
 
-from betafield.decisions.arms import Arms
-from betafield.decisions.bandits import FieldBandit, Pull
-from betafield.decisions.simulation import Regret, simulate
+from betafield.decisions.bandit.arms import Arms
+from betafield.decisions.bandit.bandit import FieldBandit
+from betafield.decisions.bandit.pulls import Pull
+from betafield.decisions.bandit.regret import Regret, simulate
 
 RESULTS, CACHE = Path("out") / "bandits.json", Path("out") / "bandits"
 Floats = NDArray[np.float64]

@@ -45,9 +45,10 @@ from report import Row, Target, race, refuse_unless, run
 
 import betafield
 from betafield.dask import SmoothBetaClassifier
-from betafield.dask.estimator import learned, noted
-from betafield.dask.partitions import checked
-from betafield.dask.scattered import Answer
+from betafield.dask.learning import without_trials
+from betafield.dask.questions import Answer, noted
+from betafield.dask.tasks import checked, learned
+from betafield.field import Field
 
 RESULTS = Path("out") / "scale.json"
 OPTIONS: dict[str, Any] = {"bandwidth": "theory", "bounds": [(0.0, 1.0)] * 2}
@@ -272,7 +273,7 @@ def space(sizes: Sizes) -> Iterator[Row]:
                 said.add(digest(model.posterior(Q)))
                 times.append(time.perf_counter() - started)
             seconds[what] = min(times)
-            questions, _ = noted(model._local(), "_posterior_at", Q.to_numpy(), ())
+            questions = noted(model.field_.told, Field.posterior, Q.to_numpy())
             asked[what] = len(model.windows_.near(questions))
     refuse_unless(len(said) == 1, "partitions of space said something else")
     yield Row(
@@ -320,13 +321,13 @@ def part_seconds(name: str, n: int) -> dict[str, float]:
         model = SmoothBetaClassifier(**OPTIONS).fit(X.partitions[:1], y.partitions[:1])
         started = time.perf_counter()
         batch = {"X": X.partitions[0].compute(), "y": y.partitions[0].compute()}
-        read = checked("", batch, {})
+        read = checked("", batch, None)
         first = time.perf_counter()
-        part = learned(model._template(), read)
+        part = learned(without_trials(model.field_), read)
         second = time.perf_counter()
-        asked = noted(model._local(), "_posterior_at", points(n, 2), ())
+        questions = noted(model.field_.told, Field.posterior, points(n, 2))
         third = time.perf_counter()
-        (answer,) = part.answers(asked)
+        (answer,) = part.answers((questions, model.windows_.outline))
         fourth = time.perf_counter()
         Answer.added([answer] * 8)
     return {

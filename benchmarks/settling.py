@@ -11,7 +11,8 @@ import numpy as np
 from functions import FUNCTIONS, Floats, space
 from joblib import Parallel, delayed
 
-from betafield import SmoothBetaClassifier, bandwidth, weighing
+from betafield import SmoothBetaClassifier, bandwidth
+from betafield.choosing import candidates, scoring, weighing
 
 T, SEEDS = 10_000, 20
 LEFT_OUT = (300, 600, 1_200, 2_500, 5_000, T)
@@ -20,7 +21,7 @@ NAMES = ("smooth-1", "kinked-1", "bump-2", "cone-2")
 
 def chosen(name: str, left_out: int, holes: bool, seed: int) -> tuple[float, float]:
     """Return the width taken, and its error."""
-    weighing.QUERIES = left_out
+    scoring.QUERIES = left_out
     weighing.LARGE = 0 if holes else T
     X, y, Q, truth = trials(name, seed)
     bounds = [(0.0, 1.0)] * X.shape[1]
@@ -34,7 +35,7 @@ def best(name: str, seed: int) -> float:
     sides = np.ones(X.shape[1])
     model = SmoothBetaClassifier(1.0, bounds=[(0.0, 1.0)] * len(sides)).fit(X, y)
     errors = []
-    for width in bandwidth.candidates(sides, weighing.diameter(sides, "euclidean"), T):
+    for width in bandwidth.candidates(sides, candidates.diameter(sides, "euclidean"), T):
         sums = model.windows_.sums(Q, float(width))
         errors.append(mean_square((1.0 + sums[:, 1]) / (2.0 + sums.sum(axis=1)) - truth))
     return min(errors)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from betafield import SmoothBetaClassifier
-from betafield.decisions.tracking import RiskTracker, false_alarm_rate
+from betafield.decisions import RiskTracker, false_alarm_rate
 
 RESULTS = Path("out/tracking.json")
 LEVELS = (0.9, 0.95, 0.99, 0.999, 0.9999)

@@ -12,15 +12,24 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 ELSEWHERE = "check_array_api_input"
 
 
-def checked(*models):
-    """Return the mark that gives a test every estimator and check of these models."""
-    checks = parametrize_with_checks(list(models))
+def checked(*models, long=()):
+    """Return the mark that gives a test every estimator and check of these models.
+
+    Those of `long` are checked in long runs only.
+    """
+    checks = parametrize_with_checks([*models, *long])
     pairs = [
-        pytest.param(*pair, marks=pytest.mark.no_cover)  # their lines are covered by our own tests
+        pytest.param(*pair, marks=marks(pair[0], long))
         for pair in checks.args[1]
         if pair[1].func.__name__ != ELSEWHERE
     ]
     return pytest.mark.parametrize(checks.args[0], pairs, **checks.kwargs)
+
+
+def marks(estimator, long):
+    """Return marks of a check; its lines are covered by our own tests."""
+    is_long = any(estimator is each for each in long)
+    return [pytest.mark.no_cover, *([pytest.mark.long] if is_long else [])]
 
 
 def run(estimator, check):

@@ -12,7 +12,7 @@ from scipy import stats
 
 from betafield import SmoothBetaClassifier, contexts
 from betafield.bands import Bands, share_bounds
-from betafield.sharing import Reading, Seen
+from betafield.evidence import Decoder, Totals
 from betafield.windows import Forest
 
 
@@ -138,8 +138,8 @@ def test_the_exact_probabilities_see_a_lipschitz_constant_that_is_too_small():
 
 
 def bands(metric, d, t, simultaneous=True):
-    seen = Seen(t << 32)
-    return Bands(Forest(d, metric), Reading(2), np.ones(d), seen, 1.0, 0.05, simultaneous)
+    seen = Totals(t << 32)
+    return Bands(Forest(d, metric), Decoder(2), np.ones(d), seen, 1.0, 0.05, simultaneous)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
@@ -183,7 +183,7 @@ def test_radii_rise_from_nothing_to_everything(metric, d):
     for t in (1, 100, 10**6):
         for lipschitz in (1e-6, 1.0, 1e6):
             of = bands(metric, d, t)
-            radii = Bands(of.windows, of.reading, of.sides, of.seen, lipschitz, 0.05).radii
+            radii = Bands(of.windows, of.decoder, of.sides, of.totals, lipschitz, 0.05).radii
             order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[metric]
             assert radii[0] == 0.0
             assert radii[-1] == pytest.approx(np.linalg.norm(np.ones(d), order))
@@ -317,7 +317,7 @@ def test_more_trials_are_enough_and_not_far_too_many(width):
     X, y = trials(500)
     x = np.array([[0.3]])
     model = fixed().fit(X, y)
-    more = int(model._bands(1.0, 0.95, False).more_trials(x, width)[0])
+    more = int(model.field_.bands(1.0, 0.95, False).more_trials(x, width)[0])
 
     def after(k):
         grown = fixed().fit(X, y).partial_fit_counts(x, [k // 2], [k])
@@ -329,7 +329,7 @@ def test_more_trials_are_enough_and_not_far_too_many(width):
 
 def test_no_more_trials_are_needed_where_the_interval_is_narrow():
     model = fixed().fit_counts([[0.2], [0.7]], [3_000, 10], [10_000, 10])
-    more = model._bands(1.0, 0.95, False).more_trials(np.array([[0.2], [0.7]]), 0.1)
+    more = model.field_.bands(1.0, 0.95, False).more_trials(np.array([[0.2], [0.7]]), 0.1)
     assert more[0] == 0
     assert more[1] > 0
 

@@ -26,6 +26,13 @@ def bits(model, X):
     return posterior.alpha.tobytes(), posterior.beta.tobytes()
 
 
+def test_bits_tell_models_apart():
+    X, y = trials(100)
+    model = SmoothBetaClassifier(0.1)
+    assert bits(model.fit(X, y), X) == bits(model.fit(X[::-1], y[::-1]), X)
+    assert bits(model.fit(X, y), X) != bits(model.fit(X, 1 - y), X)
+
+
 @pytest.fixture
 def often():
     """Let threads take turns far more often than they do by default."""
@@ -121,6 +128,58 @@ def test_answers_while_fitting_anew_are_of_the_model_before_or_after():
     assert answers_during(lambda: model.predict_proba(queries).tobytes(), steps) == allowed
 
 
+def in_threads(work, n):
+    """Do the work in n threads that start together; an error of any is an error here."""
+    barrier = threading.Barrier(n)
+
+    def one(i):
+        barrier.wait()
+        return work(i)
+
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(one, range(n)))
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("bandwidth", [0.3, "auto"])
+def test_no_trial_is_lost_where_several_threads_teach(bandwidth):
+    model = SmoothBetaClassifier(bandwidth).fit([[0.0], [1.0]], [0, 1])
+
+    def teach(i):
+        for _ in range(100):
+            if i % 2:
+                model.partial_fit([[0.5]], [1])
+            else:
+                model.partial_fit_counts([[0.5]], [1], [1])
+
+    in_threads(teach, 4)
+    assert model.n_trials_ == 402
+    assert model.windows_.totals.tolist() == [1, 401]
+
+
+@pytest.mark.usefixtures("often")
+def test_no_trial_is_lost_where_models_merge_both_ways_while_they_learn():
+    make = lambda: SmoothBetaClassifier(0.3, bounds=[(0, 1)]).fit([[0.0], [1.0]], [0, 1])
+    ours, theirs, total = make(), make(), make()
+
+    def work(i):
+        for _ in range(50):
+            if i == 0:
+                total.merge(theirs)
+            elif i == 1:
+                theirs.partial_fit([[0.5], [0.6]], [1, 0])
+            elif i == 2:
+                ours.partial_fit([[0.5]], [1])
+            else:
+                total.merge(ours)
+
+    in_threads(work, 4)
+    assert theirs.windows_.totals.tolist() == [51, 51]
+    assert ours.windows_.totals.tolist() == [1, 51]
+    # Each merge took in a whole state: as many trials as its places count.
+    assert total.n_trials_ == total.windows_.totals.sum()
+
+
 # Processes. Forking gets an interpreter of its own: Python warns of it where threads live.
 
 FORKED = """
@@ -135,9 +194,9 @@ before = ask()
 receive, send = multiprocessing.Pipe(duplex=False)
 child = multiprocessing.get_context("fork").Process(target=lambda: send.send(ask()))
 child.start()
-assert receive.poll(60), "the child gave no answer"
+assert receive.poll(240), "the child gave no answer"
 assert receive.recv() == before, "the child's answer differs"
-child.join(60)
+child.join(240)
 assert child.exitcode == 0, child.exitcode
 assert ask() == before, "the parent's answer differs after the fork"
 print("same")
@@ -146,7 +205,7 @@ print("same")
 
 def test_a_forked_child_and_its_parent_both_answer():
     run = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=300, check=False
     )
     assert (run.returncode, run.stdout) == (0, "same\n"), run.stderr
 

@@ -235,12 +235,12 @@ def test_missing_values_are_named(column):
         (contexts.background, (float("inf"),), "rate: found inf"),
         (contexts.background, ([[0.5]],), "rate: found an array of shape (1, 1)"),
         (contexts.randomized_response, (0.5, 2.0), "yes: found 2.0"),
-        (contexts.pooled, (0,), "size: found 0.0; a whole number from 1 on is needed"),
+        (contexts.pooled, (0,), "size: found 0.0; a whole number from 1 to 1000 is needed"),
         (contexts.pooled, ([1, 2.5],), "size row 1: found 2.5"),
         (contexts.pooled, (2, 1.5), "sensitivity: found 1.5"),
         (contexts.pooled, (2, 1.0, -0.5), "specificity: found -0.5"),
         (contexts.diagnostic, ([0.9, 0.8], [0.9]), "found 2 rows in sensitivity and 1 rows in"),
-        (contexts.attenuated, (["half"],), "factor: could not convert string to float"),
+        (contexts.attenuated, (["half"],), "factor row 0: found 'half'"),
     ],
 )
 def test_bad_arguments(make, arguments, message):
@@ -272,7 +272,7 @@ def test_probability_broadcasts():
     assert contexts.probability(context, [0.1, 0.2, 0.3]).shape == (3,)
     assert contexts.probability(context, pi[:, None]).shape == (11, 3)
     assert contexts.probability([[0.5], [0.25]], pi[:, None]).shape == (11, 2)
-    with refused("p has shape (2,), which does not broadcast against contexts of shape (3,)"):
+    with refused("p: found shape (2,), which does not go with contexts of shape (3,)"):
         contexts.probability(context, [0.1, 0.2])
     with refused("p row 1: found 1.5"):
         contexts.probability(context, [0.5, 1.5, 0.0])
@@ -295,7 +295,7 @@ def test_elevation_goes_up_only_and_leaves_its_argument_alone():
     context = np.array([0.0, 0.5, 1.0])
     contexts.elevate(context, 2)[0] = 1.0
     assert context[0] == 0.0
-    with refused("degree: found 1; the context has degree 2 already"):
+    with refused("degree: found 1; the context has degree 2, and can only be raised"):
         contexts.elevate(context, 1)
 
 
@@ -342,7 +342,7 @@ def test_likelihood_of_one_context_or_one_outcome():
         ([0.0, np.nan, 1.0], "context column 1 (Bernstein coefficient 1 of degree 2): found NaN"),
         (0.5, "context: found an array of shape ()"),
         (np.empty((3, 0)), "context: found an array of shape (3, 0)"),
-        ([["a", "b"]], "context: could not convert string to float"),
+        ([["a", "b"]], "context row 0, column 0: found 'a'"),
     ],
 )
 def test_bad_contexts(context, message):

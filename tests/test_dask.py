@@ -23,9 +23,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import betafield.choosing.local as local
+import betafield.choosing.weighing as weighing
 from betafield import SmoothBetaClassifier as Local
-from betafield import contexts, guarantees, local, weighing
-from betafield.dask import SmoothBetaClassifier, partitions, scattered
+from betafield import contexts, guarantees
+from betafield.dask import SmoothBetaClassifier, questions, tasks
+from betafield.posteriors.base import Posterior
 
 # Of dask's own calls of pandas 3.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -67,10 +70,19 @@ def fitted(options, data, sizes=SIZES):
 
 
 def shapes(posterior):
-    """Return all numbers of a posterior, to be compared bit by bit."""
-    if hasattr(posterior, "parts"):
-        return [each for part in posterior.parts for each in shapes(part)]
-    return [np.asarray(v) for _, v in sorted(vars(posterior).items()) if isinstance(v, np.ndarray)]
+    """Return all numbers of a posterior, to be compared bit by bit, and what they say."""
+    return [posterior.mean(), posterior.var(), *held(posterior)]
+
+
+def held(value):
+    """Return all arrays with something in them, those of posteriors within posteriors too."""
+    if isinstance(value, np.ndarray):
+        return [value] if value.size else []
+    if isinstance(value, Posterior):
+        value = [each for _, each in sorted(vars(value).items())]
+    elif not isinstance(value, list | tuple):
+        return []
+    return [array for each in value for array in held(each)]
 
 
 def assert_same(one, many, queries=QUERIES, exact=True):
@@ -80,9 +92,24 @@ def assert_same(one, many, queries=QUERIES, exact=True):
     assert many.weights_.tobytes() == one.weights_.tobytes()
     for theirs in (many.posterior(queries), many.compute().posterior(queries)):
         ours, found = shapes(one.posterior(queries)), shapes(theirs)
-        assert len(ours) == len(found) > 0
+        assert len(ours) > 2  # more than the mean and the variance
         for a, b in zip(ours, found, strict=True):
             (np.testing.assert_array_equal if exact else np.testing.assert_allclose)(b, a)
+
+
+@pytest.mark.parametrize("context", [None, [0.25, 1.0]], ids=["plain", "distorted"])
+def test_models_that_know_different_things_are_told_apart(context):
+    options = {"bandwidth": "auto", "scale": "range", "bounds": [(0, 1)] * 2, "degree": 0}
+    one, many = fitted(options, {"X": X, "y": Y, "context": np.tile(context or [0.0, 1.0], (T, 1))})
+    assert_same(one, many)
+    for other in (1 - Y, np.roll(Y, 1)):
+        for exact in (True, False):
+            with pytest.raises(AssertionError):
+                assert_same(Local(**options).fit(X, other, context=context), many, exact=exact)
+    # What is believed differs, the windows do not.
+    one.set_params(prior=(1.0, 1.5))
+    with pytest.raises(AssertionError, match="not equal"):
+        assert_same(one, many)
 
 
 # The same as on one machine.
@@ -217,7 +244,7 @@ def test_every_scheduler_answers_the_same(scheduler, pool):
 def test_sums_of_partitions_add_up_as_if_rounded_once(seed):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=300) * 10.0 ** rng.integers(-18, 18, size=300)
-    some = [partitions._exact_sum(each) for each in np.split(values, [1, 100, 250])]
+    some = [tasks.exact_sum(each) for each in np.split(values, [1, 100, 250])]
     assert math.fsum(itertools.chain(*some)) == math.fsum(values)
 
 
@@ -277,7 +304,7 @@ def test_many_trials_are_gathered_in_the_cells_of_one_machine(monkeypatch):
     points = rng.uniform(size=(4000, 2))
     data = {"X": points, "y": rng.uniform(size=4000) < points[:, 0]}
     one, many = fitted({"bandwidth": 0.5, "degree": 1}, data, (500,) * 8)
-    assert many._cells_
+    assert any(cell for _, cell in many.windows_.outline.sizes)
     assert_same(one, many, exact=False)
 
 
@@ -290,14 +317,14 @@ def test_a_trial_that_its_cell_moves_into_reach_is_asked_for(monkeypatch):
     one, many = fitted(options, data, (2000, 2000))
     # The first partition ends at about 0.5; the middle of its last cell is 0.004 further.
     queries = points[1999] + 0.49 + np.linspace(-0.01, 0.01, 401)[:, None]
-    assert many._cells_
+    assert any(cell for _, cell in many.windows_.outline.sizes)
     assert_same(one, many, queries, exact=False)
 
 
 def test_large_questions_go_in_several_rounds(monkeypatch):
     _, many = fitted({"bandwidth": 0.25}, DATA["contexts"][1])
     before = shapes(many.posterior(QUERIES)), many.band(QUERIES, 1.0)
-    monkeypatch.setattr(scattered, "NUMBERS", 100)
+    monkeypatch.setattr(questions, "NUMBERS", 100)
     with counted() as asked:
         after = shapes(many.posterior(QUERIES)), many.band(QUERIES, 1.0)
     assert len(asked) > 20
@@ -439,8 +466,8 @@ def test_regions_leave_few_partitions_to_ask():
             found = many.posterior([[0.31, 0.42]])
         numbers[partition] = len(asked)
         np.testing.assert_array_equal(found.alpha, one.posterior([[0.31, 0.42]]).alpha)
-        assert sum(told.size for told in many.windows_.told) == 4000
-        assert max(told.size for told in many.windows_.told) < 500
+        assert sum(each.told.size for each in many.windows_.kept) == 4000
+        assert max(each.told.size for each in many.windows_.kept) < 500
     assert numbers[None] == 16
     assert 1 <= numbers["space"] <= 4
 
@@ -460,6 +487,17 @@ def refused(error, call, *said):
         call()
     for words in said:
         assert words in str(caught.value), str(caught.value)
+
+
+def test_what_is_not_refused_as_said_is_told_apart():
+    def fail():
+        raise ValueError("partition 4: found nothing")
+
+    refused(ValueError, fail, "partition 4", "nothing")
+    with pytest.raises(AssertionError):
+        refused(ValueError, fail, "partition 4", "something")
+    with pytest.raises(pytest.fail.Exception):
+        refused(ValueError, list)
 
 
 def fit(X=X, y=Y, sizes=SIZES, options=None, **others):
@@ -742,7 +780,7 @@ def from_files(folder, **options):
 def test_files_are_learned_from_a_partition_at_a_time(folder, options, number):
     table = pd.DataFrame(X, columns=["a", "b"])
     many = from_files(str(folder), **options)
-    assert len(many.windows_.parts) == number
+    assert len(many.windows_.kept) == number
     assert many.feature_names_in_.tolist() == ["a", "b"]
     one = Local(0.25).fit(table, Y)
     assert_same(one, many, pd.DataFrame(QUERIES, columns=["a", "b"]))
@@ -820,9 +858,10 @@ def test_whole_numbers_in_one_file_and_fractions_in_another_are_the_same_feature
 def test_a_csv_file_is_named(tmp_path):
     for i, cell in enumerate(["1", "2", "far"]):
         (tmp_path / f"{i}.csv").write_text("a,s\n" + f"{cell},0\n0,1\n" * 3)
-    table = dd.read_csv(str(tmp_path / "*.csv"), dtype={"a": object})
+    table = dd.read_csv(str(tmp_path / "*.csv"))
     refused(
         ValueError,
         lambda: SmoothBetaClassifier(0.25).fit(table[["a"]], table["s"]),
-        f"partition 2 ({tmp_path / '2.csv'}): X row 0, column 'a': found 'far'",
+        f"partition 2 ({tmp_path / '2.csv'}): could not be computed",
+        "far",
     )

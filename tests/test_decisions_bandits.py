@@ -1,5 +1,7 @@
 """Bandits: pulls are what slow formulas say; rewards may be late; bad input changes nothing."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from betafield import SmoothBetaClassifier, contexts
+from betafield import SmoothBetaClassifier, contexts, persistence
 from betafield.decisions import FieldBandit
-from betafield.decisions.bandits import Pull
-from betafield.decisions.simulation import Regret, simulate
-from betafield.decisions.zooming import ZoomedField, highest
+from betafield.decisions.bandit.fields import ModelField
+from betafield.decisions.bandit.policies import highest
+from betafield.decisions.bandit.pulls import Pull
+from betafield.decisions.bandit.regret import Regret, simulate
+from betafield.decisions.bandit.zoom import ZoomedField
 from betafield.posteriors import Beta
 
+DATA = Path(__file__).parent / "data"
 LINE = {"x": (0.0, 1.0)}
 KINDS = {
     "continuum": ({"x": (0, 1), "y": (-2, 2)}, None),
@@ -140,7 +145,7 @@ def spread(n, seed):
 
 def test_trials_count_for_less_the_farther_they_are():
     X, ends, Q = spread(300, 0)
-    found = ZoomedField([(0, 1)] * 2, 1.5).partial_fit(X, ends).posterior(Q)
+    found = ZoomedField([(0, 1)] * 2, 1.5).learned(X, ends).posterior(Q)
     alpha, beta = np.transpose([slow(x, X, ends, 1.5) for x in Q])
     np.testing.assert_allclose(found.mean(), stats.beta.mean(alpha, beta), rtol=1e-9)
     np.testing.assert_allclose(found.ppf(0.9), stats.beta.ppf(0.9, alpha, beta), rtol=1e-9)
@@ -151,16 +156,60 @@ def test_trials_count_for_less_the_farther_they_are():
 def test_supposed_trials_count_as_parts_of_trials(known, supposed, seed):
     X, ends, Q = spread(known + supposed, seed)
     ends[known:] = np.random.default_rng(seed).uniform(size=supposed)
-    field = ZoomedField([(0, 1)] * 2).partial_fit(X[:known], ends[:known])
-    field.posterior(Q)  # so that what is known of these points must be kept up to date
+    before = field = ZoomedField([(0, 1)] * 2).learned(X[:known], ends[:known])
+    expected = field.posterior(Q).mean()  # which must be kept up to date from now on
     for x, end in zip(X[known:], ends[known:], strict=True):
-        field.suppose(x[None], np.array([end]))
+        field = field.supposing(x[None], np.array([end]))
+    assert np.array_equal(before.posterior(Q).mean(), expected)
     alpha, beta = np.transpose([slow(x, X, ends, 1.0) for x in Q])
     np.testing.assert_allclose(field.posterior(Q).mean(), alpha / (alpha + beta), rtol=1e-7)
-    again = ZoomedField([(0, 1)] * 2).partial_fit(X[:known], ends[:known])
+    again = ZoomedField([(0, 1)] * 2).learned(X[:known], ends[:known])
     if supposed:
-        again.suppose(X[known:], ends[known:])
+        again = again.supposing(X[known:], ends[known:])
     assert np.array_equal(again.posterior(Q).mean(), field.posterior(Q).mean())
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, "loo", "auto"])
+def test_supposed_trials_of_a_model_do_not_show_in_which_order_they_came(bandwidth):
+    X, ends, Q = spread(60, 0)
+    parts = np.random.default_rng(1).uniform(size=20)
+    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)] * 2)
+    before = ModelField(model).learned(X[:40], ends[:40])
+    one_by_one = before
+    for i in np.random.default_rng(2).permutation(20):
+        one_by_one = one_by_one.supposing(X[40 + i : 41 + i], parts[i : i + 1])
+    together = before.supposing(X[40:], parts).posterior(Q)
+    np.testing.assert_array_equal(together.mean(), one_by_one.posterior(Q).mean())
+    if bandwidth == 0.2:
+        near = np.linalg.norm(Q[:, None] - X, axis=2) <= 0.2
+        won = near @ np.concatenate([ends[:40], parts])
+        np.testing.assert_allclose(together.alpha, 1 + won, rtol=1e-8)
+        np.testing.assert_allclose(together.beta, 1 + near.sum(axis=1) - won, rtol=1e-8)
+
+
+def test_pending_pulls_count_as_what_those_made_let_expect():
+    points = np.linspace(0, 1, 21)[:, None]
+    bandit = FieldBandit(points, "ucb", model=SmoothBetaClassifier(0.12), random_state=0)
+    rng = np.random.default_rng(1)
+    made_at, ends, waiting = [], [], []
+    for t in range(40):
+        near = np.abs(points - np.array(made_at)) <= 0.12
+        won, n = near @ np.array(ends), near.sum(axis=1)
+        mean = (1 + won) / (2 + n)
+        late = np.abs(points - np.array([points[i, 0] for i in waiting])) <= 0.12
+        if made_at:  # before the first reward there is nothing to expect by
+            won, n = won + late @ mean[waiting], n + late.sum(axis=1)
+        bounds = stats.beta.ppf(1 - 1 / (2 + np.log(1 + t) ** 1.5), 1 + won, 1 + n - won)
+        pull = bandit.pull()
+        assert bounds[pull.arm] == pytest.approx(bounds.max(), rel=1e-6)
+        waiting.append(pull.arm)
+        if t % 5 == 4:  # the oldest two are told, the third is given up
+            first = bandit.pending[:3]
+            ends += [float(rng.uniform() < p["x0"]) for p in first[:2]]
+            bandit.update(first[:2], ends[-2:])
+            bandit.abandon(first[2])
+            made_at += [p["x0"] for p in first[:2]]
+            del waiting[:3]
 
 
 @given(st.integers(0, 99), st.floats(1e-6, 1 - 1e-6))
@@ -273,7 +322,7 @@ def test_an_abandoned_pull_counts_for_nothing():
     for arm in "abc":
         assert repr(one.posterior({}, arm)) == repr(other.posterior({}, arm))
     assert not one.pending
-    with pytest.raises(ValueError, match="abandoned already"):
+    with pytest.raises(ValueError, match="number 3 was abandoned before"):
         one.update(pulls[3], True)
 
 
@@ -312,9 +361,16 @@ def test_saved_and_loaded_it_goes_on_as_before(kind, policy, bandwidth, tmp_path
     assert told(played(again, 2, 30)) == told(played(bandit, 2, 30))
 
 
-def test_a_changed_file_is_refused(tmp_path):
-    from betafield import persistence
+@pytest.mark.parametrize("scale", [np.array([2.0, 4.0]), (2.0, 4.0), None, "ard"])
+def test_a_model_of_any_scale_can_be_saved_and_loaded(scale, tmp_path):
+    bandit = made("points", model=SmoothBetaClassifier(0.3, scale=scale))
+    played(bandit, 6)
+    bandit.save(tmp_path / "a.beta")
+    again = FieldBandit.load(tmp_path / "a.beta")
+    assert told(played(again, 3, 6)) == told(played(bandit, 3, 6))
 
+
+def test_a_changed_file_is_refused(tmp_path):
     bandit = made("names, observed", "ucb")
     played(bandit, 6)
     bandit.save(tmp_path / "a")
@@ -322,7 +378,7 @@ def test_a_changed_file_is_refused(tmp_path):
     wrong = [
         ({"policy": "luck"}, {}),
         ({"seed": -1}, {}),
-        ({"settled": 7}, {}),
+        ({"other": 7}, {}),
         ({"arms": ["a", "a"]}, {}),
         ({"arms": "points"}, {}),
         ({"observed": None}, {}),
@@ -362,8 +418,33 @@ class Huge(list):
     ("arms", "options", "error", "says"),
     [
         pytest.param(LINE, {"policy": "luck"}, ValueError, "policy: found 'luck'", id="policy"),
-        pytest.param({"x": (1, 1)}, {}, ValueError, "arms: found .* no width", id="width"),
-        pytest.param({"x": (0, np.nan)}, {}, ValueError, "arms: .*finite", id="NaN bound"),
+        pytest.param({"x": (1, 1)}, {}, ValueError, "arms, feature 'x': found .1.0, 1", id="width"),
+        pytest.param({"x": (0, np.nan)}, {}, ValueError, "arms, .*: found NaN", id="NaN bound"),
+        pytest.param({"x": "09"}, {}, ValueError, "arms, feature 'x': found '09'", id="text bound"),
+        pytest.param(
+            LINE, {"policy": np.ones(2)}, ValueError, "policy: found array", id="policies"
+        ),
+        pytest.param([np.datetime64("NaT")] * 2, {}, TypeError, r"arms\[0\]: found NaT", id="NaT"),
+        pytest.param(
+            np.array([["2020"], ["NaT"]], "M8[Y]"), {}, ValueError, "arms row 0, .*2020", id="dates"
+        ),
+        pytest.param(np.array([[1], ["NaT"]], "m8[s]"), {}, ValueError, "arms row 0", id="times"),
+        pytest.param(
+            np.ma.array([[0.0], [1.0]], mask=[[0], [1]]), {}, ValueError, "row 1.*masked", id="mask"
+        ),
+        pytest.param(
+            np.ma.array(["a", "b"], mask=[0, 1]), {}, TypeError, r"arms\[1\]", id="masked names"
+        ),
+        pytest.param([[0.0], [1j]], {}, ValueError, "arms row 1, column 0: found 1j", id="complex"),
+        pytest.param([[0.0], [10**400]], {}, ValueError, "arms row 1, .*found 1000", id="huge"),
+        pytest.param([[0.0], [1.0, 2.0]], {}, ValueError, "arms: found rows", id="ragged"),
+        pytest.param(
+            pd.DataFrame({"x": pd.to_datetime(["2020-01-01", None])}),
+            {},
+            ValueError,
+            "arms",
+            id="days",
+        ),
         pytest.param({}, {}, ValueError, "arms: found no features", id="no features"),
         pytest.param(["a"], {}, ValueError, "arms: found 1; 2 to", id="one arm"),
         pytest.param(["a", "a"], {}, ValueError, "arms: found 'a' twice", id="twice"),
@@ -372,12 +453,12 @@ class Huge(list):
         pytest.param(7, {}, TypeError, "arms: found int", id="int"),
         pytest.param(Huge("a"), {}, ValueError, "arms: found 1,000,000,000,000", id="many names"),
         pytest.param(Huge([0.0]), {}, ValueError, "arms: found 1,000,000,000,000", id="points"),
-        pytest.param([[0.0], [np.nan]], {}, ValueError, "arms row 1: found nan", id="NaN point"),
-        pytest.param([[0.0], ["b"]], {}, ValueError, "arms: points must be", id="text point"),
+        pytest.param([[0.0], [np.nan]], {}, ValueError, "arms row 1.*found NaN", id="NaN point"),
+        pytest.param([[0.0], ["b"]], {}, ValueError, "arms row 1.*found 'b'", id="text point"),
         pytest.param(LINE, {"observed": LINE}, ValueError, "observed: found 'x'", id="both"),
-        pytest.param(LINE, {"observed": {"a": 3}}, TypeError, "observed: found 3", id="observed"),
+        pytest.param(LINE, {"observed": {"a": 3}}, ValueError, "observed, .*shape", id="observed"),
         pytest.param(LINE, {"model": 3}, TypeError, "model: found int", id="model"),
-        pytest.param(LINE, {"random_state": 0.5}, TypeError, "random_state: found", id="seed"),
+        pytest.param(LINE, {"random_state": 0.5}, ValueError, "random_state: found", id="seed"),
         pytest.param(LINE, {"random_state": -1}, ValueError, "random_state: found", id="below 0"),
     ],
 )
@@ -390,19 +471,26 @@ def test_what_cannot_be_a_bandit_is_refused(arms, options, error, says):
     ("x", "n", "error", "says"),
     [
         pytest.param(None, None, ValueError, "x: found nothing; 'age'", id="nothing"),
-        pytest.param({"age": 61}, None, ValueError, "x: found 61 for 'age'", id="outside"),
-        pytest.param({"age": np.nan}, None, ValueError, "x: found nan for 'age'", id="NaN"),
-        pytest.param({"size": 3}, None, KeyError, "x: found the feature 'size'", id="unknown"),
-        pytest.param({}, None, KeyError, "x: found no value of 'age'", id="missing"),
-        pytest.param([[30], [10]], None, ValueError, "x row 1: found 10", id="row outside"),
-        pytest.param([[30, 31]], None, ValueError, "x row 0: found 2 values", id="two values"),
+        pytest.param({"age": 61}, None, ValueError, "x, feature 'age': found 61", id="outside"),
+        pytest.param({"age": np.nan}, None, ValueError, "x, feature 'age': found NaN", id="NaN"),
+        pytest.param({"size": 3}, None, ValueError, "x: found the feature 'size'", id="unknown"),
+        pytest.param({}, None, ValueError, "x: found no value of 'age'", id="missing"),
+        pytest.param([[30], [10]], None, ValueError, "x row 1, .*found 10", id="row outside"),
+        pytest.param(
+            np.ma.array([[30], [31]], mask=[[0], [1]]), None, ValueError, "x row 1.*mask", id="mask"
+        ),
+        pytest.param([[30], [np.ma.masked]], None, ValueError, "x row 1.*masked", id="masked"),
+        pytest.param([[30 + 0j]], None, ValueError, "x row 0, .*30", id="complex"),
+        pytest.param([[np.timedelta64(30)]], None, ValueError, "x row 0, .*30", id="time"),
+        pytest.param([[30, 31]], None, ValueError, r"x: found shape \(1, 2\)", id="two values"),
+        pytest.param([{"age": 30}, [31]], None, TypeError, "x row 1: found list", id="mixed"),
         pytest.param([], None, ValueError, "x: found 0 rows", id="no rows"),
         pytest.param(30, None, TypeError, "x: found int; a mapping, or rows", id="number"),
         pytest.param("30", None, TypeError, "x: found str; a mapping, or rows", id="text"),
         pytest.param([[30], [31]], 2, ValueError, "n: found 2 with 2 rows", id="both"),
         pytest.param({"age": 30}, 0, ValueError, "n: found 0", id="none"),
         pytest.param({"age": 30}, 10**9, ValueError, "n: found 1000000000", id="too many"),
-        pytest.param({"age": 30}, 1.5, TypeError, "n: found 1.5", id="fraction"),
+        pytest.param({"age": 30}, 1.5, ValueError, "n: found 1.5", id="fraction"),
     ],
 )
 @every_policy
@@ -420,25 +508,43 @@ def test_something_observed_where_nothing_is():
 
 
 BAD_UPDATES = {
-    "again": (lambda p: p[0], True, None, ValueError, "pull: 0 has its reward already"),
+    "again": (lambda p: p[0], True, None, ValueError, "pull: number 0 was told before"),
     "one again": (lambda p: [p[1], p[0]], [1, 1], None, ValueError, "nothing was counted"),
     "twice": (lambda p: [p[1], p[1]], [1, 1], None, ValueError, "pull: found 1 twice"),
-    "unknown": (lambda _: 99, True, None, KeyError, "pull: found 99"),
-    "negative": (lambda _: -1, True, None, KeyError, "pull: found -1"),
+    "unknown": (lambda _: 99, True, None, ValueError, "pull: found 99"),
+    "negative": (lambda _: -1, True, None, ValueError, "pull: found -1"),
+    "time": (lambda _: np.timedelta64(1), True, None, TypeError, "pull: found"),
+    "masked": (lambda p: p[1], np.ma.masked, None, ValueError, "success: found a masked"),
+    "a mask": (
+        lambda p: p[1:3], np.ma.array([1, 1], mask=[0, 1]), None, ValueError, "success row 1.*mask"
+    ),
+    "one missing": (lambda p: p[1:3], [True, None], None, ValueError, "success row 1: found None"),
+    "complex": (lambda p: p[1], 1 + 0j, None, ValueError, "success: found"),
+    "dates": (lambda p: p[1:3], np.array([0, 1], "M8[s]"), None, ValueError, "success row 0"),
     "mapping": (lambda _: {"age": 30}, True, None, TypeError, "pull: found dict"),
     "number": (lambda _: 0.5, True, None, TypeError, "pull: found float"),
     "foreign": (
         lambda _: made("continuum").pull(n=2)[1], True, None, ValueError, "of another bandit"
     ),
-    "NaN": (lambda p: p[1], np.nan, None, ValueError, "success: found nan"),
+    "NaN": (lambda p: p[1], np.nan, None, ValueError, "success: found NaN"),
     "two": (lambda p: p[1], 2, None, ValueError, "success: found 2"),
     "None": (lambda p: p[1], None, None, ValueError, "success: found None"),
     "text": (lambda p: p[1], "yes", None, ValueError, "success: found 'yes'"),
     "few": (lambda p: p[1:], [True], None, ValueError, r"success: found shape \(1,\)"),
     "list": (lambda p: p[1], [True], None, ValueError, r"success: found shape \(1,\)"),
     "context": (lambda p: p[1], True, [0.0, 1.5], ValueError, "context"),
-    "text context": (lambda p: p[1], True, "luck", ValueError, "context: rows of numbers"),
-    "contexts": (lambda p: p[1:4], [1] * 3, [[0, 1]] * 2, ValueError, "context: found shape"),
+    "text context": (lambda p: p[1], True, "luck", ValueError, "context: found 'luck'"),
+    "contexts": (lambda p: p[1:4], [1] * 3, [[0, 1]] * 2, ValueError, "context: found 2 rows"),
+    "a context of many": (
+        lambda p: p[1:4], [1] * 3, [[0, 1], [0, 1], [0, 2]], ValueError, "context row 2"
+    ),
+    "one number a pull": (
+        lambda p: p[1:4], [1] * 3, [0.1, 0.2, 0.3], ValueError, "context: found shape"
+    ),
+    "masked context": (
+        lambda p: p[1], True, np.ma.array([0, 1], mask=[0, 1]), ValueError, "context row 1"
+    ),
+    "complex context": (lambda p: p[1], True, [0, 1j], ValueError, "context row 1: found 1j"),
 }  # fmt: skip
 
 
@@ -470,8 +576,9 @@ def test_no_rewards_at_all_change_nothing(tmp_path):
 def test_questions_about_unknown_arms_are_refused():
     with pytest.raises(ValueError, match="x: found 2 rows; the best arm is that of one"):
         made("names, observed").best([[30], [40]])
-    with pytest.raises(KeyError, match="arm: found 'z'"):
-        made("names").posterior({}, "z")
+    for arm in ("z", np.array(["a", "b"]), None):
+        with pytest.raises(ValueError, match=r"arm: found .*the arms are 'a', 'b', 'c'"):
+            made("names").posterior({}, arm)
     with pytest.raises(ValueError, match="arm: found 'a'"):
         made("points").posterior({"x0": 0, "x1": 1}, "a")
 
@@ -597,3 +704,20 @@ def test_a_regret_that_cannot_be_is_refused():
         Regret([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="positive regret"):
         Regret(np.zeros((1, 50))).exponent()
+
+
+def test_a_bandit_of_the_first_version_goes_on():
+    bandit = FieldBandit.load(DATA / "version-1-bandit.beta")
+    assert (bandit.n_pulls, [pull.id for pull in bandit.pending]) == (27, [24, 26])
+    # Rewards were by rule: the second of a pair paid at points 2 and 3, the first in every third.
+    values, arrays = persistence.read(DATA / "version-1-bandit.beta", "bandit")
+    points, index = np.array([0.0, 0.25, 0.5, 1.0]), arrays["index"][:24]
+    paid = np.where(np.arange(24) % 2, index > 1, np.arange(24) // 2 % 3 == 0)
+    for x in points:
+        near = np.abs(points[index] - x) <= 0.3
+        found = bandit.posterior({"x0": x})
+        assert found.alpha == 1 + np.sum(paid & near)
+        assert found.beta == 1 + np.sum(~paid & near)
+    bandit.update(bandit.pending, [True, False])
+    assert bandit.pull().id == 27
+    assert values["policy"] == bandit.policy == "ucb"

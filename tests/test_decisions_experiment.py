@@ -1,11 +1,12 @@
 """Experiments: what is asked, what is told, what is known, what is refused."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,12 +18,14 @@ from betafield.decisions import (
     LevelSet,
     Maximize,
     Minimize,
-    acquisition,
-    goals,
 )
+from betafield.decisions.experiment import acquisition, goals
+from betafield.decisions.experiment.learner import Learner
+from betafield.decisions.experiment.neighbours import Neighbours
+from betafield.decisions.experiment.standing import StandingPoints
 from betafield.decisions.space import Space
-from betafield.decisions.standing import StandingPoints
 
+DATA = Path(__file__).parent / "data"
 LINE = {"x": (0.0, 1.0)}
 PLANE = {"x": (0.0, 2.0), "y": (-1.0, 1.0)}
 POINTS = [{"x": 0.5, "y": 0.0}, {"x": 1.0, "y": 0.0}, {"x": 1.5, "y": 0.5}]
@@ -142,6 +145,34 @@ def test_spread_keeps_stimuli_apart():
     assert min(b - a for a, b in pairwise(x)) >= 0.01 - 1e-12
 
 
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 3), st.integers(0, 99))
+@settings(deadline=None)
+def test_neighbours_are_as_far_as_all_distances_say(batches, d, seed):
+    rng, known = np.random.default_rng(seed), Neighbours()
+    rows, parts = rng.uniform(size=(5, d)), [rng.uniform(size=(n, d)) for n in batches]
+    for part in parts:
+        known.add(part)
+    points = np.concatenate([np.empty((0, d)), *parts])
+    far = np.linalg.norm(rows[:, None] - points, axis=2).min(axis=1, initial=np.inf)
+    np.testing.assert_allclose(known.distances(rows), far, rtol=1e-12)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=300))
+@settings(max_examples=20, deadline=None)
+def test_neighbours_are_kept_in_few_trees_and_seldom_built_anew(batches):
+    known, built, t = Neighbours(), 0, 0
+    for n in batches:
+        before = known.sizes
+        known.add(np.zeros((n, 1)))
+        t += n
+        kept = [a for a, b in zip(before, known.sizes, strict=False) if a == b]
+        built += t - sum(kept)
+        assert all(a > b for a, b in pairwise(known.sizes))
+        assert sum(known.sizes) == t
+    assert len(known.sizes) <= np.log2(t) + 1
+    assert built <= t * (np.log2(t) + 1)
+
+
 @pytest.mark.parametrize("strategy", ["variance", "random", "sobol"])
 def test_spread_that_leaves_no_room_is_refused_and_nothing_is_asked(strategy):
     experiment = played(made(strategy=strategy, space=LINE, spread=0.4), 2)
@@ -161,7 +192,7 @@ def test_fixed_values_are_kept_and_the_rest_is_chosen():
 
 def test_observed_features_must_be_fixed_and_are_learned_from():
     experiment = made(LevelSet(0.5), observed=["y"])
-    with pytest.raises(KeyError, match=r"found no value of 'y', which is observed"):
+    with pytest.raises(ValueError, match=r"found no value of 'y', which is observed"):
         experiment.ask()
     played(experiment, 20, fixed={"y": -0.5})
     assert all(trial["y"] == -0.5 for trial in experiment.trials())
@@ -268,7 +299,7 @@ def test_drawn_fields_have_the_moments_of_the_posterior():
     X = rng.uniform(size=(200, 1))
     model.fit(X, rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0])
     rows = np.linspace(0, 1, 6)[:, None]
-    scene = acquisition.Scene(model, Maximize(), rows, rows, model.posterior(rows))
+    scene = acquisition.Scene(model.field_, Maximize(), rows, rows, model.posterior(rows))
     drawn = acquisition.fields(scene, 4000, rng)
     assert np.abs(drawn.mean(axis=0) - scene.posterior.mean()).max() < 0.01
     assert np.abs(drawn.std(axis=0) / scene.posterior.std() - 1).max() < 0.1
@@ -287,7 +318,7 @@ def test_points_that_are_asked_again_have_the_posterior_of_the_model(bandwidth):
     for n in (50, 1, 1, 7, 100, 1):
         X = rng.uniform(size=(n, 2))
         model.partial_fit(X, rng.uniform(size=n) < X[:, 0], classes=[False, True])
-        found, expected = standing.posterior(model), model.posterior(rows)
+        found, expected = standing.posterior(model.field_), model.posterior(rows)
         assert np.array_equal(found.mean(), expected.mean())
         assert np.array_equal(found.ppf(0.1), expected.ppf(0.1))
 
@@ -341,15 +372,25 @@ def test_a_model_that_has_learned_is_built_on_and_left_as_it_was():
     assert experiment.model.posterior([[0.5]]).mean() > 0.5
 
 
-def test_the_default_model_has_one_window_after_many_trials(monkeypatch):
-    from betafield.decisions import experiment as module
+@pytest.mark.parametrize("is_default", [True, False])
+def test_the_default_model_has_one_window_after_many_trials(is_default):
+    learner = Learner(SmoothBetaClassifier(bounds=[(0, 1)]), is_default, many=10)
+    for i in range(10):
+        learner.learn(np.array([i / 10]), i % 3 > 0, None)
+    assert learner.model.bandwidth == "auto"
+    learner.learn(np.array([0.95]), True, None)
+    assert learner.model.bandwidth == ("loo" if is_default else "auto")
+    assert learner.model.n_trials_ == 11
+    if is_default:
+        assert len(learner.model.weights_) == 1
 
-    monkeypatch.setattr(module, "MANY_TRIALS", 10)
-    experiment = played(made(space=LINE, model=None), 10)
-    assert experiment.model.bandwidth == "auto"
-    played(experiment, 1)
-    assert experiment.model.bandwidth == "loo"
-    assert len(experiment.model.weights_) == 1
+
+def test_what_a_trial_cannot_teach_changes_no_model():
+    learner = Learner(SmoothBetaClassifier(0.2, bounds=[(0, 1)]))
+    learner.learn(np.array([0.5]), True, None)
+    with pytest.raises(ValueError, match="bounds"):
+        learner.learn(np.array([1.5]), True, None)
+    assert learner.model.n_trials_ == 1
 
 
 # Knowing ------------------------------------------------------------------------------------
@@ -396,6 +437,48 @@ def test_bands_are_told_where_outcomes_did_not_place_trials():
     assert adaptive.status()["band"] is None
 
 
+def test_what_is_proven_of_a_level_holds_under_contexts_that_turn():
+    # 2π(1−π) is 0.42 at both ends of this band, and 0.5 in its middle.
+    found = LevelSet(0.45, under=[0, 1, 0]).proven(np.array([0.3]), np.array([0.7]))
+    assert found == {"surely_above": 0.0, "surely_below": 0.0}
+    found = LevelSet(0.45, under=[0, 1, 0]).proven(np.array([0.45, 0.1]), np.array([0.55, 0.2]))
+    assert found == {"surely_above": 0.5, "surely_below": 0.5}
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=6),
+    st.floats(0.01, 0.99),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
+    st.floats(0, 1),
+)
+@settings(deadline=None)
+def test_whatever_is_proven_is_so_wherever_pi_is_within_the_band(under, p, ends, share):
+    low, high = ends
+    found = LevelSet(p, under=under).proven(np.array([low]), np.array([high]))
+    value = contexts.probability(under, min(max(low + share * (high - low), low), high))
+    assert not (found["surely_above"] and value < p - 1e-12)
+    assert not (found["surely_below"] and value > p + 1e-12)
+
+
+@pytest.mark.parametrize("under", [[0, 1, 1], None])
+def test_a_status_has_no_band_where_no_guarantee_is_known(under):
+    # Pools, and half a trial.
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
+    weight = [0.5, 1.0] if under is None else None
+    model.fit([[0.1], [0.9]], [0, 1], sample_weight=weight, context=under)
+    experiment = played(made(LevelSet(0.5), "sobol", space=LINE, model=model), 3)
+    status = experiment.status()
+    assert status["band"] is None
+    assert status["told"] == 3
+
+
+def test_bounds_that_need_a_band_say_so_where_there_is_none():
+    experiment = played(made(Maximize(), "ucb", space=LINE), 10)
+    experiment.tell({"x": 0.5}, True, context=[0, 1, 1])
+    with pytest.raises(ValueError, match=r"^strategy: found 'ucb', which needs a band"):
+        experiment.ask()
+
+
 def test_the_stopping_rule_holds_where_it_stops():
     wrong = []
     for seed in range(3):
@@ -418,20 +501,39 @@ def test_the_stopping_rule_holds_where_it_stops():
 @pytest.mark.parametrize(
     ("space", "error", "message"),
     [
-        ({"x": (1, 1)}, ValueError, "no width"),
-        ({"x": (1, 0)}, ValueError, "low must be below high"),
-        ({"x": (0, np.inf)}, ValueError, "must be finite"),
-        ({"x": (np.nan, 1)}, ValueError, "must be finite"),
-        ({"x": 3}, TypeError, r"\(low, high\) is needed"),
-        ({"x": (0, 1, 2)}, TypeError, r"\(low, high\) is needed"),
-        ({}, ValueError, "found no features"),
-        ({3: (0, 1)}, TypeError, "names must be text"),
-        ([(0, 1)], TypeError, "a mapping of names"),
+        ({"x": (1, 1)}, ValueError, r", feature 'x': found \(1\.0, 1\.0\); low must be below high"),
+        ({"x": (1, 0)}, ValueError, ", feature 'x': .*low must be below high"),
+        ({"x": (0, np.inf)}, ValueError, ", feature 'x' row 1: found inf; .*finite"),
+        ({"x": (np.nan, 1)}, ValueError, ", feature 'x' row 0: found NaN; .*finite"),
+        ({"x": (-1e308, 1e308)}, ValueError, ", feature 'x': .*must be a finite float"),
+        ({"x": 3}, ValueError, r", feature 'x': found shape \(\); \(low, high\) is needed"),
+        ({"x": (0, 1, 2)}, ValueError, r", feature 'x': found shape \(3,\)"),
+        ({"x": "09"}, ValueError, ", feature 'x': found '09'"),
+        ({"x": ("0", 9)}, ValueError, ", feature 'x' row 0: found '0'"),
+        (
+            {"x": np.ma.array([0, 9], mask=[0, 1])},
+            ValueError,
+            ", feature 'x' row 1: found a masked",
+        ),
+        ({"x": (0, 1j)}, ValueError, ", feature 'x' row 1: found 1j"),
+        ({"x": np.array([0, 9], "M8[D]")}, ValueError, ", feature 'x' row 0: found 1970-01-01"),
+        ({"x": {0, 1}}, TypeError, ", feature 'x': found {0, 1}"),
+        ({"x": (0, 10**400)}, ValueError, ", feature 'x' row 1: found 1000"),
+        ({}, ValueError, ": found no features"),
+        ({3: (0, 1)}, TypeError, ", feature 3: found int; names must be text"),
+        ([(0, 1)], TypeError, ": found list; a mapping of names"),
     ],
 )
 def test_impossible_spaces_are_refused(space, error, message):
-    with pytest.raises(error, match=f"^space: .*{message}"):
+    with pytest.raises(error, match=f"^space{message}"):
         Experiment(space, Everywhere())
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_no_point_of_a_space_is_beyond_its_bounds(low, high):
+    assume(low < high)
+    rows = Space.of({"x": (low, high)}).rows(np.array([[0.0], [0.5], [1.0]]))
+    assert low == rows[0, 0] <= rows[1, 0] <= rows[2, 0] <= high
 
 
 @pytest.mark.parametrize(
@@ -440,16 +542,21 @@ def test_impossible_spaces_are_refused(space, error, message):
         ({"goal": "level"}, TypeError, "^goal: found 'level'"),
         ({"strategy": "thompson"}, ValueError, "for Everywhere allowed are 'variance'"),
         ({"spread": -0.1}, ValueError, "^spread: found -0.1"),
-        ({"spread": np.nan}, ValueError, "^spread: found nan"),
+        ({"spread": np.nan}, ValueError, "^spread: found NaN"),
+        ({"spread": np.ma.masked}, ValueError, "^spread: found masked"),
+        ({"spread": np.timedelta64(0)}, ValueError, "^spread: found 0"),
+        ({"strategy": np.array(["sobol"] * 2)}, ValueError, "^strategy: found array"),
         ({"goal": Compare(POINTS), "spread": 0.1}, ValueError, "tested repeatedly"),
-        ({"observed": ["z"]}, KeyError, "found 'z'"),
+        ({"observed": ["z"]}, ValueError, r"^observed\[0\]: found 'z'"),
+        ({"observed": ["x", np.ones(2)]}, ValueError, r"^observed\[1\]: found array"),
         ({"observed": ["x", "y"]}, ValueError, "one at least must be chosen"),
         ({"observed": "x"}, TypeError, "a list of features"),
-        ({"seed": 1.5}, TypeError, "^random_state: found 1.5"),
+        ({"seed": 1.5}, ValueError, "^random_state: found 1.5"),
+        ({"seed": 2**63}, ValueError, "^random_state: found 9223372036854775808"),
         ({"seed": -1}, ValueError, "^random_state: found -1"),
         ({"model": "auto"}, TypeError, "^model: found str"),
         ({"goal": Compare([{"x": 0, "y": 0}, {"x": 9, "y": 0}])}, ValueError, r"points\[1\]"),
-        ({"goal": Compare([{"x": 0, "y": 0}, {"x": 0}])}, KeyError, "no value of 'y'"),
+        ({"goal": Compare([{"x": 0, "y": 0}, {"x": 0}])}, ValueError, "no value of 'y'"),
         ({"goal": Compare([{"x": 0, "y": 0}] * 2)}, ValueError, "one of them twice"),
     ],
 )
@@ -462,8 +569,15 @@ def test_impossible_options_are_refused(options, error, message):
     ("make", "error", "message"),
     [
         (lambda: LevelSet(1.0), ValueError, "^p: found 1.0"),
-        (lambda: LevelSet(np.nan), ValueError, "^p: found nan"),
-        (lambda: LevelSet(0.5, under=[0.5, 1.5]), ValueError, "1.5"),
+        (lambda: LevelSet(np.nan), ValueError, "^p: found NaN"),
+        (lambda: LevelSet(np.ma.masked), ValueError, "^p: found masked"),
+        (lambda: LevelSet(0.5j), ValueError, "^p: found 0.5j"),
+        (lambda: LevelSet(np.ones(2) / 2), ValueError, "^p: found array"),
+        (lambda: LevelSet(0.5, under=[0.5, 1.5]), ValueError, "^under row 1: found 1.5"),
+        (lambda: LevelSet(0.5, under="09"), ValueError, "^under: found '09'"),
+        (lambda: LevelSet(0.5, under=np.ma.array([0, 1], mask=[1, 0])), ValueError, "^under row 0"),
+        (lambda: LevelSet(0.5, under=[[0, 1], [0, 1]]), ValueError, "^under: shape: found"),
+        (lambda: Maximize(within=10**400), ValueError, "^within: found 1000"),
         (lambda: LevelSet(0.5, within=0), ValueError, "^within: found 0"),
         (lambda: Compare([{"x": 1}]), ValueError, "^points: found 1"),
         (lambda: Compare({"x": 1}), TypeError, "^points: found dict"),
@@ -477,11 +591,27 @@ def test_impossible_goals_are_refused(make, error, message):
 @pytest.mark.parametrize(
     ("point", "success", "context", "error", "message"),
     [
-        ({"x": 3.0, "y": 0}, True, None, ValueError, "found 3.0 for 'x'; it must be from 0 to 2"),
-        ({"x": np.nan, "y": 0}, True, None, ValueError, "found nan for 'x'"),
-        ({"x": 1.0}, True, None, KeyError, "no value of 'y'"),
-        ({"x": 1.0, "y": 0, "z": 0}, True, None, KeyError, "found the feature 'z'"),
-        ({"x": "1", "y": 0}, True, None, TypeError, "found '1' for 'x'"),
+        ({"x": 3.0, "y": 0}, True, None, ValueError, "^trial, feature 'x': found 3.0; .*to 2.0"),
+        ({"x": np.nan, "y": 0}, True, None, ValueError, "^trial, feature 'x': found NaN"),
+        ({"x": 1.0}, True, None, ValueError, "^trial: found no value of 'y'"),
+        ({"x": 1.0, "y": 0, "z": 0}, True, None, ValueError, "^trial: found the feature 'z'"),
+        ({"x": "1", "y": 0}, True, None, ValueError, "^trial, feature 'x': found '1'"),
+        ({"x": np.ma.masked, "y": 0}, True, None, ValueError, "^trial, feature 'x': found masked"),
+        ({"x": np.timedelta64(1), "y": 0}, True, None, ValueError, "^trial, feature 'x': found 1"),
+        ({"x": 10**400, "y": 0}, True, None, ValueError, "^trial, feature 'x': found 1000"),
+        ({"x": 1.0, "y": 0}, np.ma.masked, None, ValueError, "^success: found a masked value"),
+        ({"x": 1.0, "y": 0}, np.timedelta64(1), None, ValueError, "^success: found"),
+        ({"x": 1.0, "y": 0}, 1 + 0j, None, ValueError, "^success: found"),
+        ({"x": 1.0, "y": 0}, [True], None, ValueError, "^success: found shape"),
+        (
+            {"x": 1.0, "y": 0},
+            True,
+            np.ma.array([0, 1], mask=[0, 1]),
+            ValueError,
+            "^context row 1: found a masked value",
+        ),
+        ({"x": 1.0, "y": 0}, True, [0, 1j], ValueError, "^context row 1: found 1j"),
+        ({"x": 1.0, "y": 0}, True, "01", ValueError, "^context: found '01'"),
         ([1.0, 0.0], True, None, TypeError, "found list"),
         ({"x": 1.0, "y": 0}, 0.5, None, ValueError, "^success: found 0.5"),
         ({"x": 1.0, "y": 0}, "yes", None, ValueError, "^success: found 'yes'"),
@@ -537,16 +667,16 @@ def test_a_trial_of_another_experiment_is_refused():
         experiment.abandon({"x": 1.0, "y": 0.0})
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", 10**9, 10**400, np.timedelta64(2)])
 def test_impossible_batches_are_refused(n):
     with pytest.raises(ValueError, match=r"^n: found"):
         made().ask(n)
 
 
 def test_impossible_fixed_values_are_refused():
-    with pytest.raises(ValueError, match=r"found 5 for 'x'"):
+    with pytest.raises(ValueError, match=r"^fixed, feature 'x': found 5"):
         made().ask(fixed={"x": 5})
-    with pytest.raises(KeyError, match="found the feature 'z'"):
+    with pytest.raises(ValueError, match=r"^fixed: found the feature 'z'"):
         made().ask(fixed={"z": 5})
     with pytest.raises(ValueError, match="none of the compared points"):
         made(Compare(POINTS)).ask(fixed={"x": 0.1})
@@ -619,3 +749,26 @@ def test_a_model_is_no_experiment(tmp_path):
     played(made(), 4).model.save(tmp_path / "m.beta")
     with pytest.raises(ValueError, match="not 'Experiment'"):
         Experiment.load(tmp_path / "m.beta")
+
+
+def test_an_experiment_of_the_first_version_goes_on():
+    experiment = Experiment.load(DATA / "version-1-experiment.beta")
+    trials = experiment.trials()
+    states = [trial["state"] for trial in trials]
+    assert states == ["told"] * 24 + ["abandoned", "pending"]
+    assert [trial["context"] for trial in trials[:3]] == [[0.1, 1.0], None, None]
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 2), (-1, 1)])
+    model.fit(
+        [[t["x"], t["y"]] for t in trials[:24]],
+        [t["success"] for t in trials[:24]],
+        context=[t["context"] or [0.0, 1.0] for t in trials[:24]],
+    )
+    there = [[1.0, 0.5], [0.3, -0.5]]
+    np.testing.assert_allclose(
+        experiment.model.posterior(there).mean(), model.posterior(there).mean(), rtol=1e-12
+    )
+    (waiting,) = experiment.pending()
+    experiment.tell(waiting, success=True)
+    trial = experiment.ask(fixed={"y": 0.5})
+    far = [np.hypot((trial["x"] - t["x"]) / 2, (trial["y"] - t["y"]) / 2) for t in trials[:24]]
+    assert min(far) >= 0.01

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from betafield import contexts, persistence
-from betafield.decisions import RiskTracker
-from betafield.decisions.tracking import false_alarm_rate
+from betafield.decisions import RiskTracker, false_alarm_rate
 
+DATA = Path(__file__).parent / "data"
 BOUNDS = [(0.0, 10.0), (-1.0, 1.0)]
 FORGETTING = [
     pytest.param({"half_life": 3.0}, id="half life"),
@@ -418,23 +419,58 @@ GOOD = {"threshold": 0.2, "half_life": 3.0}
         pytest.param({"half_life": "3"}, "half_life: found '3'", id="text"),
         pytest.param({"threshold": 0.0}, "threshold: found 0.0", id="threshold 0"),
         pytest.param({"threshold": 1.0}, "threshold: found 1.0", id="threshold 1"),
-        pytest.param({"threshold": math.nan}, "threshold: found nan", id="threshold NaN"),
+        pytest.param({"threshold": math.nan}, "threshold: found NaN", id="threshold NaN"),
+        pytest.param({"threshold": np.ma.masked}, "threshold: found masked", id="masked"),
+        pytest.param({"threshold": 0.2 + 0j}, "threshold: found", id="complex"),
+        pytest.param({"half_life": np.timedelta64(3)}, "half_life: found 3", id="a time"),
+        pytest.param({"half_life": np.ma.masked}, "half_life: found masked", id="masked half life"),
+        pytest.param({"half_life": 10**400}, "half_life: found 1000", id="a huge half life"),
+        pytest.param({"half_life": 5e-324}, "half_life: found 5e-324; spans", id="half life tiny"),
+        pytest.param({"half_life": None, "window": 5e-324}, "window: found 5e-324", id="tiny"),
+        pytest.param(
+            {"bounds": [(0, 1)], "bandwidth": 5e-324}, "bandwidth: found parts", id="thin"
+        ),
+        pytest.param(
+            {"bounds": [(0, 1)], "bandwidth": 5e-324, "resolution": None},
+            "bandwidth: found parts",
+            id="a grid too fine",
+        ),
+        pytest.param(
+            {"bounds": [(0, 1)], "bandwidth": 1e-20, "places": [[0.5]]},
+            "bandwidth: found parts",
+            id="cells too fine",
+        ),
+        pytest.param({"bounds": [("0", "9")]}, "bounds row 0, column 0: found '0'", id="as text"),
+        pytest.param(
+            {"bounds": np.ma.array([[0, 1]], mask=[[0, 1]])}, "bounds row 0.*masked", id="mask"
+        ),
+        pytest.param(
+            {"bounds": np.array([[0, 1]], "M8[s]")}, "bounds row 0", id="from date to date"
+        ),
+        pytest.param(
+            {"bounds": [(0, 1)], "places": np.ma.array([[0.5]], mask=[[1]])},
+            "places row 0.*masked",
+            id="masked places",
+        ),
+        pytest.param(
+            {"bounds": [(0, 1)], "places": [[1j]]}, "places row 0.*1j", id="complex places"
+        ),
         pytest.param({"alarm": 1.0}, "alarm: found 1.0", id="alarm"),
         pytest.param({"alarm": 0.9, "clear": 0.95}, "clear: found 0.95", id="clear"),
         pytest.param({"bandwidth": "auto"}, "bandwidth: found 'auto'", id="bandwidth"),
         pytest.param({"resolution": 0}, "resolution: found 0", id="resolution"),
-        pytest.param({"bounds": [(0, 0)]}, "bounds: found", id="no width"),
-        pytest.param({"bounds": [(1, 0)]}, "bounds: found", id="bounds upside down"),
+        pytest.param({"bounds": [(0, 0)]}, "bounds row 0", id="no width"),
+        pytest.param({"bounds": [(1, 0)]}, "bounds row 0", id="bounds upside down"),
         pytest.param({"bounds": [0, 1]}, "bounds: found shape", id="flat bounds"),
-        pytest.param({"bounds": [(0, math.nan)]}, "bounds: found", id="bounds NaN"),
-        pytest.param({"bounds": [(-1e308, 1e308)]}, "bounds: found", id="bounds too wide"),
+        pytest.param({"bounds": [(0, math.nan)]}, "bounds row 0", id="bounds NaN"),
+        pytest.param({"bounds": [(-1e308, 1e308)]}, "bounds row 0", id="bounds too wide"),
         pytest.param({"bounds": 3}, "bounds: found", id="bounds a number"),
         pytest.param({"bounds": [(0, 1)], "prior": (0, 1)}, "prior: found", id="prior"),
         pytest.param(
             {"bounds": [(0, 1)] * 6, "bandwidth": 0.1}, "places: found none", id="a huge grid"
         ),
         pytest.param({"bounds": [(0, 1)], "places": [[0, 1]]}, "places: found shape", id="places"),
-        pytest.param({"bounds": [(0, 1)], "places": [[math.nan]]}, "places: found NaN", id="NaN"),
+        pytest.param({"bounds": [(0, 1)], "places": [[math.nan]]}, "places row 0.*NaN", id="NaN"),
         pytest.param({"bounds": [(0, 1)], "places": "here"}, "places: ", id="places as text"),
     ],
 )
@@ -446,7 +482,16 @@ def test_options_that_make_no_sense_are_refused(options, message):
 @pytest.mark.parametrize(
     ("given_", "error", "message"),
     [
-        pytest.param({"times": [1, math.nan]}, ValueError, "times row 1: found nan", id="NaN"),
+        pytest.param({"times": [1, math.nan]}, ValueError, "times row 1: found NaN", id="NaN"),
+        pytest.param(
+            {"times": np.ma.masked}, ValueError, "times: found a masked", id="masked time"
+        ),
+        pytest.param(
+            {"times": np.ma.array([1, 2], mask=[0, 1])}, ValueError, "times row 1.*mask", id="mask"
+        ),
+        pytest.param({"times": [1, 2j]}, TypeError, "times: found complex", id="complex times"),
+        pytest.param({"now": np.timedelta64(5)}, ValueError, "now: found 5", id="now a time"),
+        pytest.param({"now": np.ma.masked}, ValueError, "now: found masked", id="now masked"),
         pytest.param({"times": [math.inf, 1]}, ValueError, "times row 0: found inf", id="inf"),
         pytest.param({"times": [1, 1e300]}, ValueError, "times row 1: found 1e", id="huge"),
         pytest.param({"times": [1, -1e15]}, ValueError, "times row 1: found -1000", id="long ago"),
@@ -461,7 +506,7 @@ def test_options_that_make_no_sense_are_refused(options, message):
         ),
         pytest.param({"times": None}, TypeError, "times: found object", id="no times"),
         pytest.param({"now": 5.0, "times": [1, 6]}, ValueError, "times row 1.*now", id="to come"),
-        pytest.param({"now": math.nan}, ValueError, "now: found nan", id="now NaN"),
+        pytest.param({"now": math.nan}, ValueError, "now: found NaN", id="now NaN"),
         pytest.param({"now": 1e300}, ValueError, "now row 0: found 1e", id="now huge"),
         pytest.param({"X": [[0.5], [1.5]]}, ValueError, "X row 1, column 0: found 1.5", id="out"),
         pytest.param({"X": [[0.5], [math.nan]]}, ValueError, "X row 1", id="X NaN"),
@@ -499,6 +544,26 @@ def test_too_many_contexts_are_refused_and_none_is_kept(tmp_path):
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"bandwidth": 1e-14, "places": [[0.5]]}, id="narrow"),
+        pytest.param({"bandwidth": 5e-324, "places": [[0.5]], "resolution": None}, id="thin"),
+        pytest.param({"bandwidth": 1e308, "resolution": 1e308}, id="wide"),
+        pytest.param({"half_life": 1e308}, id="for ever"),
+        pytest.param({"half_life": 3e-308}, id="a moment"),
+        pytest.param({"threshold": 5e-324, "alarm": 1 - 1e-16}, id="threshold"),
+        pytest.param({"bounds": [(0, 5e-324)], "places": [[0.0]]}, id="a domain of two points"),
+    ],
+)
+def test_options_at_the_edge_count_a_trial_as_one(options):
+    options = {**GOOD, "bounds": [(0, 1)], **options}
+    tracker = RiskTracker(**options)
+    place = [[0.5]] if options["bounds"] == [(0, 1)] else [[0.0]]
+    tracker.update(place, [1], times=0.0)
+    assert tracker.posterior(place).alpha == pytest.approx([2.0])
+
+
 def test_the_past_cannot_be_asked():
     tracker = RiskTracker(**GOOD)
     tracker.update([[0.5]], [1], [3.0], now=4.0)
@@ -506,7 +571,7 @@ def test_the_past_cannot_be_asked():
     for ask in (tracker.alarms, lambda time: tracker.posterior([[0.5]], time=time)):
         with pytest.raises(ValueError, match=r"time: found 3\.5; not before"):
             ask(time=3.5)
-        with pytest.raises(ValueError, match="time: found nan"):
+        with pytest.raises(ValueError, match="time: found NaN"):
             ask(time=math.nan)
         with pytest.raises(ValueError, match="time row 0: found 1e"):
             ask(time=1e200)
@@ -518,6 +583,10 @@ def test_the_past_cannot_be_asked():
         pytest.param({"rate": 0.0}, "rate: found 0.0", id="rate"),
         pytest.param({"options": GOOD}, "options: found no bounds", id="bounds"),
         pytest.param({"risk": 0.3}, "risk row 0: found 0.3", id="risk"),
+        pytest.param({"risk": "0.1"}, "risk: found '0.1'", id="text"),
+        pytest.param({"risk": lambda X: X}, "risk: found shape", id="risk of two axes"),
+        pytest.param({"risk": np.ma.masked}, "risk: found a masked", id="masked"),
+        pytest.param({"random_state": -1}, "random_state: found -1", id="seed"),
         pytest.param({"batch": 0}, "batch: found 0", id="batch"),
         pytest.param({"n_trials": 1.5}, "n_trials: found 1.5", id="n_trials"),
     ],
@@ -525,3 +594,20 @@ def test_the_past_cannot_be_asked():
 def test_simulations_that_make_no_sense_are_refused(given_, message):
     with pytest.raises(ValueError, match=message):
         false_alarm_rate(**{"options": {**GOOD, "bounds": [(0, 1)]}, "rate": 1.0, **given_})
+
+
+def test_a_tracker_of_the_first_version_goes_on():
+    tracker = RiskTracker.load(DATA / "version-1-tracker.beta")
+    assert (tracker.n_trials, tracker.n_late) == (271, 1)
+    _, arrays = persistence.read(DATA / "version-1-tracker.beta", "tracker")
+    now = tracker.time + 3.0
+    Q = np.array([[1.0], [4.9], [8.1]])
+    shapes = np.tile([2.0, 3.0], (3, 1))
+    for i, span in enumerate(arrays["spans"]):
+        places, (lost, won) = arrays[f"axes.{i}"][0], arrays[f"counts.{i}"]
+        left = 2.0 ** (-32 - (now / 4.0 - (span + 1)))  # counts are units of 2⁻³² at a span's end
+        near = np.abs(Q - places) <= 2.5
+        shapes += left * np.stack([near @ won, near @ lost], axis=1)
+    post = tracker.posterior(Q, time=now)
+    np.testing.assert_allclose([post.alpha, post.beta], shapes.T, rtol=1e-8)
+    assert len(tracker.update([[9.0]] * 90, [1] * 90, times=now)) + len(tracker.alarms())

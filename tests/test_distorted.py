@@ -17,7 +17,8 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from betafield import SmoothBetaClassifier, bandwidth, contexts, estimators, weighing
+from betafield import SmoothBetaClassifier, bandwidth, contexts
+from betafield.choosing import weighing
 from betafield.posteriors import Beta
 from betafield.posteriors.reference import exact_mixture
 from betafield.windows import forest
@@ -92,12 +93,28 @@ def assert_same_distribution(ours, exact, tolerance=1e-6):
     assert away.max() <= tolerance
 
 
+@pytest.mark.parametrize("other", [(2.0, 3.01), (2.01, 3.015)], ids=["mean", "spread"])
+def test_other_distributions_are_told_apart(other):
+    assert_same_distribution(Beta([2.0], [3.0]), Beta([2.0], [3.0]))
+    with pytest.raises(AssertionError):
+        assert_same_distribution(Beta([2.0], [3.0]), Beta([other[0]], [other[1]]))
+
+
 def bits(model, X):
     """Return all that is learned, and the posterior at X and elsewhere, as bytes."""
     posterior = model.posterior(np.vstack([X, X / 2, np.full((1, X.shape[1]), 9.0)]))
     learned = model.n_trials_, model.bandwidth_, model.scale_.tolist(), model.bounds_.tolist()
     answers = posterior.mean(), posterior.std(), posterior.ppf(0.1), posterior.cdf(0.5)
     return *learned, *(answer.tobytes() for answer in answers)
+
+
+def test_bits_tell_models_apart():
+    X, y, context = trials_of()
+    model = make()
+    known = bits(model.fit(X, y, context=context), X)
+    assert known == bits(model.fit(X[::-1], y[::-1], context=context[::-1]), X)
+    assert known != bits(model.fit(X, 1 - y, context=context), X)
+    assert known != bits(model.fit(X, y, context=context / 2), X)
 
 
 # The posterior is that of the window's trials.
@@ -339,7 +356,7 @@ def rows(which, columns):
 def learn(batches, share, width=0.25):
     model = make(batches[0][0].shape[1], width, sharing=share)
     for X, y, weight, context in batches:
-        if model.__dict__.get("windows_") is None and not teaches(context).any():
+        if not hasattr(model, "windows_") and not teaches(context).any():
             continue
         model.partial_fit(X, y, [0, 1], weight, context)
     return model
@@ -615,8 +632,8 @@ def test_leave_one_out_scores_widths_as_refitting_does(share, kind, sizes_, d, m
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=0, atol=1e-5)
     # A trial's leverage is its share of the window.
     held = np.array([[weight[near(X, x, width)].sum() for x in X] for width in grid])
-    complexity = (weight / np.maximum(held, 1.0)).sum(axis=1)
-    np.testing.assert_allclose(mixed["complexity"], complexity, rtol=1e-7)
+    effective_parameters = (weight / np.maximum(held, 1.0)).sum(axis=1)
+    np.testing.assert_allclose(mixed["effective_parameters"], effective_parameters, rtol=1e-7)
     assert (mixed["degree"] == 0).all()
     # The last of equal ones, which differ by rounding.
     best = grid[np.flatnonzero(theirs >= theirs.max() - 1e-6)[-1]]
@@ -675,12 +692,12 @@ def test_every_row_may_have_circumstances_of_its_own():
 
 @pytest.mark.parametrize("share", SHARINGS)
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_probabilities_are_posterior_means_in_blocks_and_threads(share, n_jobs, monkeypatch):
+def test_probabilities_are_posterior_means_in_blocks_and_threads(share, n_jobs):
     X, y, context = trials_of(3000, d=2)
     model = make(2, 0.1, sharing=share).fit(X, y, context=context)
     expected = model.posterior(X)
-    monkeypatch.setattr(estimators, "BLOCK", 700)
     model.set_params(n_jobs=n_jobs)
+    np.testing.assert_array_equal(model.field_.mean(X, at_once=700), expected.mean())
     proba = model.predict_proba(X)
     np.testing.assert_array_equal(proba[:, 1], expected.mean())
     np.testing.assert_array_equal(proba[:, 0], 1 - expected.mean())

@@ -48,6 +48,28 @@ def refused(model, *said):
     assert knowledge(model) == before
 
 
+def fails(_):
+    raise ValueError("trials row 3: found 2; allowed is 1")
+
+
+def forgets(model):
+    model.partial_fit(X, Y)
+    fails(model)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [(fails, ["row 4"]), (fails, ["row 3", "found 3"]), (forgets, ["row 3"]), (id, [])],
+    ids=["another row", "another value", "a changed model", "no error"],
+)
+def test_what_is_not_refused_as_said_is_told_apart(call, said):
+    model = make().fit(X, Y)
+    with refused(model, "row 3", "found 2"):
+        fails(model)
+    with pytest.raises((AssertionError, pytest.fail.Exception)), refused(model, *said):
+        call(model)
+
+
 LEARN = {
     "fit": lambda model, context: model.fit(X, Y, context=context),
     "partial_fit": lambda model, context: model.partial_fit(X, Y, context=context),
@@ -72,7 +94,7 @@ BAD_CONTEXTS = {
     ),
     "text": (changed(C, (4, 1), "high"), ["context", "'high'", "number"]),
     "the name of one": ("background", ["context", "'background'", "number"]),
-    "complex numbers": (C + 1j, ["context", "omplex"]),
+    "complex numbers": (C + 1j, ["context row 0, column 0", "1j", "must be a number"]),
     "too few rows": (C[:5], ["context: found 5 rows", "X has 8"]),
     "too many rows": (np.vstack([C, C]), ["context: found 16 rows", "X has 8"]),
     "three dimensions": (C[None], ["context: found shape (1, 8, 2)", "one row"]),
@@ -80,7 +102,7 @@ BAD_CONTEXTS = {
     "a number": (0.5, ["context: found an array of shape ()", "one coefficient at least"]),
     "nothing": ([], ["context: found an array of shape (0,)", "one coefficient at least"]),
     "no columns": (C[:, :0], ["context: found an array of shape (8, 0)", "one coefficient"]),
-    "rows of unequal length": ([[0, 1], [0, 1, 1]], ["context: ", "inhomogeneous"]),
+    "rows of unequal length": ([[0, 1], [0, 1, 1]], ["context: ", "different lengths"]),
     "of a degree too high": (np.full((T, 1002), 0.5), ["context: found 1002 coefficients", "1000"]),
 }
 

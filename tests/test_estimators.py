@@ -53,6 +53,23 @@ def assert_same_knowledge(a, b, X):
     assert_same_posterior(a, b, X)
 
 
+def test_models_that_know_different_things_are_told_apart():
+    X, y = grid_trials(40, 1)
+    model = SmoothBetaClassifier(0.25).fit(X, y)
+    assert_same_knowledge(model, SmoothBetaClassifier(0.25).fit(X[::-1], y[::-1]), X)
+    for other in (
+        SmoothBetaClassifier(0.25).fit(X, 1 - y),
+        SmoothBetaClassifier(0.25).fit(X, y + 1),
+        SmoothBetaClassifier(0.25, bounds=[(-1, 1)]).fit(X, y),
+        SmoothBetaClassifier(0.25).fit(X, y, sample_weight=np.full(40, 2.0)),
+        SmoothBetaClassifier(0.26).fit(X, y),
+    ):
+        with pytest.raises(AssertionError):
+            assert_same_knowledge(model, other, X)
+    with pytest.raises(AssertionError):
+        assert_same_posterior(model, SmoothBetaClassifier(0.25).fit(X, 1 - y), X)
+
+
 # The posterior is Beta(α + S, β + n − S).
 
 

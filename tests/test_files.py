@@ -1,7 +1,9 @@
 """Files: read in pieces they teach what all of their rows would at once, to the bit."""
 
 import contextlib
+import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -93,12 +95,27 @@ def assert_same(streamed, whole):
     assert streamed.feature_names_in_.tolist() == whole.feature_names_in_.tolist()
     for name in ("bounds_", "scale_", "relevance_", "weights_"):
         assert getattr(streamed, name).tobytes() == getattr(whole, name).tobytes(), name
-    assert streamed._seen_ == whole._seen_
-    assert streamed._polynomials_ == whole._polynomials_
+    assert streamed.field_.totals == whole.field_.totals
+    assert streamed.field_.polynomials == whole.field_.polynomials
     assert streamed.windows_.totals.tolist() == whole.windows_.totals.tolist()
     assert held(streamed) == held(whole)
     grid = pd.DataFrame({"dose": [0.1, 0.3, 0.7], "age": [25.0, 50.0, 80.0]})
     assert streamed.predict_proba(grid).tobytes() == whole.predict_proba(grid).tobytes()
+
+
+def test_models_that_know_different_things_are_told_apart():
+    table = trials(50)
+    model = make().fit(table[NAMES], table["died"])
+    assert_same(model, make().fit(table[NAMES][::-1], table["died"][::-1]))
+    older = table.assign(age=table["age"].where(table.index != 7, 55))
+    for other in (
+        make().fit(table[NAMES], 1 - table["died"]),
+        make().fit(table[NAMES], table["died"] + 1),
+        make().fit(table[NAMES], table["died"], sample_weight=table["weight"]),
+        make().fit(older[NAMES], table["died"]),
+    ):
+        with pytest.raises(AssertionError):
+            assert_same(model, other)
 
 
 def learn_both(table, paths, fit=None, options=None, **columns):
@@ -212,7 +229,7 @@ def test_a_function_of_all_columns_gives_polynomial_contexts(rising, tmp_path):
     fit = {"y": table["died"], "context": pools(table)}
     streamed, whole = learn_both(table, paths, fit, outcome="died", context=pools)
     assert_same(streamed, whole)
-    assert len(whole._polynomials_) > 2
+    assert len(whole.field_.polynomials) > 2
 
 
 LABELS = {
@@ -467,6 +484,45 @@ def before_and_after(model):
     return {name: id(value) for name, value in vars(model).items()}
 
 
+@given(
+    lines=st.lists(st.sampled_from(["", "0.5", "2"]), max_size=7),
+    before=st.integers(0, 2),
+    after=st.integers(0, 3),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.booleans(),
+    width=st.integers(1, 3),
+)
+def test_every_line_of_a_csv_file_is_a_row(lines, before, after, line_end, mark, width):
+    """Blank ones too, but those before the names and, of two columns, at the end."""
+    names = ["x", '"y, z"', "w"][:width] if width != 1 or before else ['"x,y"']
+    rows = [line and ",".join([line] * width) for line in lines] + [""] * after
+    text = line_end.join([*[""] * before * (not mark), ",".join(names), *rows, ""])
+    while width > 1 and rows and not rows[-1]:
+        rows.pop()
+    expected = [float(row.split(",")[0] or "nan") for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "points.csv")
+        path.write_bytes(b"\xef\xbb\xbf" * mark + text.encode())
+        read = files.Rows(path, files.Roles(()), batch_rows=3).read("")
+        found = [batch.points().column(0).to_numpy() for batch in read]
+    np.testing.assert_array_equal(np.concatenate([np.empty(0), *found]), expected)
+
+
+@pytest.mark.parametrize("after", [1, 70_000, 200_000])
+def test_blank_lines_at_the_end_are_told_from_rows_however_many(after, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x,y\n1,2\n3,4\n" + b"\n" * after)
+    batches = list(files.Rows(path, files.Roles(())).read(""))
+    assert [batch.points()["y"].to_pylist() for batch in batches] == [[2.0, 4.0]]
+
+
+@pytest.mark.parametrize("blank", ["", ",,"])
+def test_a_blank_line_among_trials_is_named(blank, tmp_path):
+    (tmp_path / "a.csv").write_text(f"dose,age,died\n1,40,0\n{blank}\n2,50,1\n")
+    refuse(tmp_path, "a.csv", "outcome row 1: found None; no label may be missing")
+    refuse(tmp_path, "row 1", outcome=None, successes="died", trials="age", features=["dose"])
+
+
 @contextlib.contextmanager
 def refused(error, *said, **options):
     """Expect the error with all of these words, from a model that stays as it was."""
@@ -478,6 +534,26 @@ def refused(error, *said, **options):
     for words in said:
         assert words in str(caught.value), str(caught.value)
     assert before_and_after(model) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(ValueError, ["b.csv"]), (TypeError, []), (OSError, [])],
+    ids=["other words", "another error", "another"],
+)
+def test_what_is_not_refused_as_said_is_told_apart(error, said):
+    with refused(ValueError, "a.csv"):
+        raise ValueError("a.csv: found nothing")
+    with pytest.raises((AssertionError, ValueError)), refused(error, *said):
+        raise ValueError("a.csv: found nothing")
+    with pytest.raises(AssertionError), refused(ValueError, "a.csv") as model:
+        refused_too_late(model)
+
+
+def refused_too_late(model):
+    other = trials(60)
+    model.fit(other[NAMES], other["died"])
+    raise ValueError("a.csv: found nothing")
 
 
 def refuse(paths, *said, error=ValueError, **options):
@@ -494,7 +570,7 @@ def refuse(paths, *said, error=ValueError, **options):
         ("no/such.csv", FileNotFoundError, ["no/such.csv", "no such file"]),
         ("no/*.csv", FileNotFoundError, ["no/*.csv", "no file matches"]),
         (3, TypeError, ["paths: found 3", "a folder, or a list"]),
-        ("/dev/null", FileNotFoundError, ["/dev/null", "no such file"]),
+        ("/dev/null", ValueError, ["paths: found '/dev/null', a device; regular files are"]),
         ([None], TypeError, ["paths: found None"]),
         (b"a.csv", TypeError, ["paths: found 97"]),
     ],
@@ -502,6 +578,26 @@ def refuse(paths, *said, error=ValueError, **options):
 )
 def test_paths_that_name_nothing_are_refused(paths, error, said):
     refuse(paths, *said, error=error)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["alone", "among others"])
+@pytest.mark.parametrize("what", ["a pipe", "a socket", "a link to nothing"])
+def test_what_is_no_regular_file_is_said_wherever_it_is(what, whole, tmp_path):
+    """Nothing waits for a writer, and nothing is left out in silence."""
+    path = tmp_path / "a.csv"
+    if what == "a pipe":
+        os.mkfifo(path)
+    elif what == "a socket":
+        made = socket.socket(socket.AF_UNIX)
+        made.bind(os.path.relpath(path))  # as a whole it may be too long a name
+        made.close()
+    else:
+        path.symlink_to("nowhere.csv")
+    if whole:
+        write(trials(), tmp_path / "b.csv")
+    error = FileNotFoundError if what == "a link to nothing" else ValueError
+    for paths in (path, [tmp_path / "b.csv"] * whole + [path], tmp_path, f"{tmp_path}/*.csv"):
+        refuse(paths, f"paths: found '{path}', {what}", error=error)
 
 
 def test_a_folder_without_files_is_refused(tmp_path):

@@ -69,6 +69,16 @@ def bits(model, X):
     return [shape.tobytes() for shape in shapes]
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bits_tell_models_apart(n_classes):
+    X, y = np.array([[0.0], [0.5], [1.0]]), np.array([0, 1, 1])
+    classes = np.arange(n_classes)
+    known = bits(learn([(X, y, None)], classes), X)
+    assert known == bits(learn([(X[::-1], y[::-1], None)], classes), X)
+    assert known != bits(learn([(X, y[::-1], None)], classes), X)
+    assert known != bits(learn([(X, y, np.array([1.0, 2.0, 1.0]))], classes), X)
+
+
 @pytest.mark.usefixtures("sizes")
 @settings(max_examples=60)
 @given(trials(), st.data())

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from betafield import SmoothBetaClassifier, local
+from betafield import SmoothBetaClassifier
+from betafield.choosing import local
 from betafield.posteriors import Beta
 from betafield.windows import Forest, Places
 from betafield.windows.moments import monomials
@@ -193,3 +194,19 @@ def test_classes_and_contexts_need_degree_0():
     with pytest.raises(ValueError, match="with contexts"):
         model.partial_fit(X, y, context=(0.2, 1.0))
     assert np.array_equal(model.posterior(X).alpha, before)
+
+
+@pytest.mark.parametrize("width", [1e-300, 1e-100, 0.5, 1e100, 1e308])
+@pytest.mark.parametrize("held", [1, 2**20, 2**61])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_where_no_polynomial_can_be_told_the_mean_is(degree, held, width):
+    """Trials at one place beside the point, so many that the ridge is nothing beside them."""
+    counts = np.array([[held // 2, 0], [held - held // 2, 1]])
+    places = Places(np.array([[0.1 * min(width, 1.0), -np.inf]]), counts)
+    forest = Forest(1).insert(places)
+    share, worth = local.estimates(
+        forest, np.zeros((1, 1)), np.array([width]), np.array([degree]), weigh
+    )
+    assert np.isfinite(share).all()
+    assert ((share >= 0.0) & (share <= 1.0)).all()
+    assert ((worth > 0.0) & (worth <= held * (1 + 1e-9) + 1)).all()

@@ -184,13 +184,13 @@ def test_components_after_another_trial_have_one_more_in_all():
     i = np.arange(t + 1)
     weights = mended_weights(TRIALS, alpha, beta)
     truth, variance = bayes(TRIALS, alpha, beta)
-    mended = Mixture(np.log(weights)[None], alpha + i, beta + t - i)
-    printed = Mixture(np.log(weights)[None], alpha + i, beta + t - 1 - i)
+    mended = Mixture.of_betas(np.log(weights)[None], alpha + i, beta + t - i)
+    printed = Mixture.of_betas(np.log(weights)[None], alpha + i, beta + t - 1 - i)
     assert mended.mean()[0] == pytest.approx(truth, rel=1e-10)
     assert mended.var()[0] == pytest.approx(variance, rel=1e-8)
     assert abs(printed.mean()[0] - truth) > 0.03
     with pytest.raises(ValueError, match="must be positive"):
-        Mixture(np.log(weights)[None], alpha + i, 1.0 + t - 1 - i)
+        Mixture.of_betas(np.log(weights)[None], alpha + i, 1.0 + t - 1 - i)
 
 
 # Certainty: the condition is on π(x_i) = 1.

@@ -92,6 +92,7 @@ def test_rounding_takes_no_point_out_of_the_bounds():
         seen = observed(model)
         again = SmoothBetaClassifier(0.5, bounds=[(low, high)])
         again.fit_counts(seen.points, seen.successes, seen.trials)
+        assert again.n_trials_ == 2
 
 
 def test_names_come_from_the_table():

@@ -1,6 +1,7 @@
 """What the report says, checked against the trials and against SciPy; browsers are elsewhere."""
 
 import ast
+import dataclasses
 import json
 import re
 import stat
@@ -17,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from betafield import SmoothBetaClassifier, contexts, report
 from betafield.observed import LeftOut
 from betafield.report import advice, calibration, quality, recipe, words
-from betafield.report.field import Belief, Field
+from betafield.report.subject import Belief, Subject
 
 
 def trials(n=300, d=1, seed=0):
@@ -222,16 +223,16 @@ def test_gains_are_what_beta_binomial_trials_bring_on_average(alpha, beta, more)
 def test_the_next_trials_are_where_none_were_made():
     X = np.r_[np.linspace(0, 0.6, 500), 1.0][:, None]
     model = SmoothBetaClassifier(0.05, bounds=[(0, 1)]).fit(X, np.arange(501) % 2)
-    field = Field(model)
+    field = Subject(model)
     points = field.domain[advice.best(field).rows][:, 0]
     assert 0.65 <= points[0] <= 0.95
     assert np.diff(np.sort(points)).min() >= 0.1
 
 
 def test_features_that_do_not_matter_do_not_part_points():
-    model = SmoothBetaClassifier(0.1).fit(*trials(d=2))
-    model.relevance_ = np.array([1.0, 0.001])
-    field = Field(model)
+    learned = SmoothBetaClassifier(0.1).fit(*trials(d=2)).field_
+    learned = dataclasses.replace(learned, relevance=np.array([1.0, 0.001]))
+    field = Subject(SmoothBetaClassifier.of(learned))
     points = field.domain[advice.best(field).rows]
     assert np.diff(np.sort(points[:, 0])).min() >= 0.09
 
@@ -261,7 +262,7 @@ def test_the_largest_rectangle_is_that_of_all_rectangles(cells):
 
 def test_the_widest_gap_is_told():
     model = SmoothBetaClassifier(0.1).fit([[x] for x in (0, 1, 2, 7, 8, 10)], [0, 1] * 3)
-    gap = quality.largest_gap(Field(model))
+    gap = quality.largest_gap(Subject(model))
     assert gap.sides == [(0, 2.0, 7.0)]
     assert gap.share == pytest.approx(0.5)
 
@@ -312,7 +313,7 @@ def test_the_code_is_python_whatever_the_names():
     names = ['"""', "\n", "'); import os #", "\\"]
     X = pd.DataFrame(trials(d=4)[0], columns=names)
     y = np.array(["\n) import os #", '"'])[trials()[1].astype(int)]
-    field = Field(SmoothBetaClassifier(0.5).fit(X, y))
+    field = Subject(SmoothBetaClassifier(0.5).fit(X, y))
     code = recipe.code(field, recipe.Asked("\n'", 0.9, 2.0, "a\nb", "\n#\n'"))
     tree = ast.parse(code)
     imported = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -329,7 +330,7 @@ def test_the_fingerprint_is_of_the_trials_alone():
         SmoothBetaClassifier(0.4).fit(X[::-1], y[::-1]),
         SmoothBetaClassifier(0.2).fit(X, ~y),
     ]
-    first, again, other = (recipe.fingerprint(Field(each)) for each in made)
+    first, again, other = (recipe.fingerprint(Subject(each)) for each in made)
     assert first == again != other
 
 

@@ -58,6 +58,7 @@ class Reader:
         self.context = browser.new_context(
             viewport=viewport, offline=True, has_touch=touch, is_mobile=touch, **options
         )
+        self.context.set_default_timeout(240_000)
         self.page, self.address = self.context.new_page(), path.as_uri()
         self.troubles, self.requests = [], []
         self.page.on("console", lambda m: self.troubles.append(f"{m.type}: {m.text}"))
@@ -71,7 +72,7 @@ class Reader:
         dialog.dismiss()
 
     def drawn(self):
-        self.page.wait_for_selector("html[data-drawn]", timeout=30_000)
+        self.page.wait_for_selector("html[data-drawn]")
         return self
 
     def pixel(self, figure, x, y):
@@ -97,7 +98,7 @@ class Reader:
             page.mouse.move(1, 1)
             page.wait_for_function("!document.querySelector('.hoverlayer .hovertext')")
             page.mouse.move(*at)
-        found.first.wait_for(timeout=10_000)
+        found.first.wait_for()
         # Beside a curve, the share of trials next to it may be told too: the curve comes first.
         return "\n".join(sorted(found.all_text_contents(), key=lambda text: "P(" not in text))
 
@@ -108,7 +109,7 @@ class Reader:
         self.page.evaluate(
             """() => { window.redrawn = new Promise((resolve) => {
                 document.getElementById("figure-map").once("plotly_afterplot", resolve);
-                setTimeout(resolve, 10000);
+                setTimeout(resolve, 240000);
             }); }"""
         )
         label.click()
@@ -243,7 +244,7 @@ def test_a_map_tells_value_and_interval_where_it_is_pointed_at(read, plane, view
     posterior = model.posterior(at)
     (mean,), ((low,), (high,)) = posterior.mean(), posterior.interval(0.95)
     assert percents(text) == pytest.approx([mean, low, high], abs=0.00056)
-    assert trials(text) == model._held_at(at.to_numpy())[0]
+    assert trials(text) == model.field_.n_near(at.to_numpy())[0]
     assert all(name in text for name in ("day", "hour", "P(on time)"))
 
 

@@ -14,10 +14,9 @@ from tests import scikit_learn
 
 from betafield import SmoothBetaClassifier
 
-MODELS = [
-    SmoothBetaClassifier(),
+MODELS = [SmoothBetaClassifier(), SmoothBetaClassifier(bandwidth=0.3)]
+LONG = [
     SmoothBetaClassifier(bandwidth="theory"),
-    SmoothBetaClassifier(bandwidth=0.3),
     SmoothBetaClassifier(metric="chebyshev"),
     SmoothBetaClassifier(metric="manhattan"),
     SmoothBetaClassifier(scale="std"),
@@ -32,7 +31,7 @@ def trials():
     return X, np.where(X[:, 0] > 0.5, "yes", "no")
 
 
-@scikit_learn.checked(*MODELS)
+@scikit_learn.checked(*MODELS, long=LONG)
 def test_scikit_learn_finds_no_fault(estimator, check):
     scikit_learn.run(estimator, check)
 

@@ -48,6 +48,13 @@ def assert_same(a, b, X_of_a, X_of_b):
     np.testing.assert_array_equal(ours.beta, theirs.beta)
 
 
+def test_models_that_know_different_things_are_told_apart():
+    _, X, y = trials()
+    assert_same(model_of(X, y), model_of(X[::-1], y[::-1]), X, X)
+    with pytest.raises(AssertionError):
+        assert_same(model_of(X, y), model_of(X, 1 - y), X, X)
+
+
 # Points.
 
 
@@ -93,10 +100,15 @@ def test_a_missing_value_is_refused_by_the_columns_name(kind):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_a_missing_date_is_no_date_of_long_ago(kind):
+def test_dates_are_no_numbers(kind):
     dates = [datetime.datetime(2024, 1, day) for day in range(1, 9)]
-    dates[3] = None
-    with pytest.raises(ValueError, match=r"^X row 3, column 'when'"):
+    said = r"^X row 0, column 'when': found .*2024.* must be a number"
+    with pytest.raises(ValueError, match=said):
+        model_of(TABLES[kind]({"when": dates}), [0, 1] * 4)
+    with pytest.raises(ValueError, match=said):
+        model_of(TABLES[kind]({"day": np.arange(8.0), "when": dates}), [0, 1] * 4)
+    dates[0] = None
+    with pytest.raises(ValueError, match=r"^X row [01], column 'when': found (NaT|.*2024)"):
         model_of(TABLES[kind]({"when": dates}), [0, 1] * 4)
 
 

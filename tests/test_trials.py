@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from betafield import trials
+from betafield.evidence import columns as layout
 
 any_weight = st.floats(0, 1e9) | st.floats(0, 1) | st.integers(0, 100).map(float)
 weights_and_outcomes = st.integers(1, 40).flatmap(
@@ -22,8 +23,8 @@ weights_and_outcomes = st.integers(1, 40).flatmap(
 @given(weights_and_outcomes)
 def test_tallied_weights_add_up_to_their_sum_a_class(drawn):
     weight, y = drawn
-    columns = trials.tally(trials.outcomes(y, np.arange(3)), weight)
-    found = trials.untallied(columns.sum(axis=1), 3)
+    columns = layout.tally(trials.outcomes(y, np.arange(3)), weight)
+    found = layout.untallied(columns.sum(axis=1), 3)
     for c in range(3):
         exact = sum((Fraction(w) for w in weight[y == c]), Fraction(0))
         # Each weight is kept to half of 2⁻³²; then the sum is rounded to a float.
@@ -33,27 +34,27 @@ def test_tallied_weights_add_up_to_their_sum_a_class(drawn):
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.integers(0, 2**40).map(float)))
 def test_whole_weights_stay_integers_in_a_column_a_class(weight):
     y = np.arange(len(weight)) % 2
-    columns = trials.tally(trials.outcomes(y, np.arange(2)), weight)
+    columns = layout.tally(trials.outcomes(y, np.arange(2)), weight)
     assert columns.shape == (2, len(weight))
-    assert trials.untallied(columns.sum(axis=1), 2).tolist() == [
+    assert layout.untallied(columns.sum(axis=1), 2).tolist() == [
         sum(int(w) for w in weight[0::2]),
         sum(int(w) for w in weight[1::2]),
     ]
 
 
 def test_a_fraction_anywhere_takes_a_second_column_a_class():
-    columns = trials.tally(np.array([[True, False], [False, True]]), np.array([1.5, 2.0]))
+    columns = layout.tally(np.array([[True, False], [False, True]]), np.array([1.5, 2.0]))
     assert columns.tolist() == [[1, 0], [0, 2], [2**31, 0], [0, 0]]
 
 
 def test_no_weights_leave_the_outcomes_as_they_are():
     columns = np.array([[True, False], [False, True]])
-    assert trials.tally(columns, None).tolist() == columns.tolist()
+    assert layout.tally(columns, None).tolist() == columns.tolist()
 
 
 def test_a_fraction_that_rounds_up_to_one_is_one():
-    columns = trials.tally(np.array([[True]]), np.array([np.nextafter(3.0, 0.0)]))
-    assert trials.untallied(columns.sum(axis=1), 1).tolist() == [3.0]
+    columns = layout.tally(np.array([[True]]), np.array([np.nextafter(3.0, 0.0)]))
+    assert layout.untallied(columns.sum(axis=1), 1).tolist() == [3.0]
 
 
 def test_outcomes_have_a_row_a_class():

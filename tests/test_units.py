@@ -81,6 +81,8 @@ def test_weights_are_asked_for_by_deviations_only(scale):
         raise AssertionError("weights are not needed")
 
     measure(scale, BOUNDS, X, refuse)
+    with pytest.raises(AssertionError, match="not needed"):
+        measure("std", BOUNDS, X, refuse)
 
 
 def test_the_domain_is_what_was_given_or_the_range_of_the_data():

@@ -8,6 +8,7 @@ permuted features all is the same up to rounding, ties aside.
 """
 
 import copy
+import dataclasses
 import functools
 import itertools
 import pickle
@@ -22,8 +23,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import special, stats
 from sklearn.base import clone
 
-from betafield import SmoothBetaClassifier, bandwidth, contexts, local, weighing
-from betafield.posteriors import Beta, Blend, Dirichlet, Mixture
+from betafield import SmoothBetaClassifier, bandwidth, contexts
+from betafield.choosing import candidates, local, scoring, weighing
+from betafield.posteriors import Beta, Dirichlet, Mixture
 from betafield.windows import Forest, Places
 
 METRICS = ["euclidean", "chebyshev", "manhattan"]
@@ -113,10 +115,10 @@ def gathered(X, y, weight):
 
 
 def refitted(X, y, weight, record, prior=(1.0, 1.0), metric="euclidean"):
-    """Return score and complexity of a candidate, from fits without each trial and with all."""
+    """Return score and parameters of a candidate, from fits without each trial and with all."""
     X, y, weight = gathered(X * record["relevance"], y, weight)
     width, degree = float(record["width"]), int(record["degree"])
-    score = complexity = 0.0
+    score = effective_parameters = 0.0
     for i in range(len(y)):
         others = weight.copy()
         others[i] = max(weight[i] - 1.0, 0.0)
@@ -124,10 +126,10 @@ def refitted(X, y, weight, record, prior=(1.0, 1.0), metric="euclidean"):
         chance = (prior[0] + n * share) / (prior[0] + prior[1] + n)
         score += weight[i] * np.log(chance if y[i] else 1.0 - chance)
         # The diagonal of the smoother's matrix, whose row i maps outcomes to the fit at X[i].
-        complexity += weight[i] * min(
+        effective_parameters += weight[i] * min(
             least_squares(X, y, weight, X[i], width, degree, metric)[1], 1
         )
-    return score, complexity
+    return score, effective_parameters
 
 
 def by_hand(X, y, weight, degrees, n_places, prior=(1.0, 1.0), metric="euclidean"):
@@ -135,13 +137,15 @@ def by_hand(X, y, weight, degrees, n_places, prior=(1.0, 1.0), metric="euclidean
     d = X.shape[1]
     grid = bandwidth.candidates(np.ones(d), _diameter(d, metric), n_places)
     kept = [
-        weighing.Candidate((1.0,) * d, width, degree, 0.0, 0.0, 0.0)
+        candidates.Candidate((1.0,) * d, width, degree, 0.0, 0.0, 0.0)
         for width in grid
         for degree in degrees
     ]
-    table = weighing.records(kept)
+    table = candidates.records(kept)
     for record in table:
-        record["score"], record["complexity"] = refitted(X, y, weight, record, prior, metric)
+        record["score"], record["effective_parameters"] = refitted(
+            X, y, weight, record, prior, metric
+        )
     return table
 
 
@@ -152,8 +156,8 @@ def _diameter(d, metric):
 def weighed(table, d, price=0.25):
     """Return the weights of candidates by the formula."""
     steps = -np.log(table["relevance"]).sum(axis=1) / np.log(4.0)
-    value = table["score"] - price * table["complexity"] - steps / 2.0
-    k = table["complexity"][np.argmax(value)]
+    value = table["score"] - price * table["effective_parameters"] - steps / 2.0
+    k = table["effective_parameters"][np.argmax(value)]
     weight = np.exp((value - value.max()) / max(1.0, min(d, 3) ** 2 * k / 12.0))
     return weight / weight.sum()
 
@@ -165,10 +169,23 @@ def in_order(table):
 def assert_same_candidates(found, expected, tolerance=1e-7):
     found, expected = in_order(found), in_order(expected)
     assert len(found) == len(expected)
-    for name in weighing.Candidate._fields:
+    for name in candidates.Candidate._fields:
         np.testing.assert_allclose(
             found[name], expected[name], rtol=tolerance, atol=tolerance, err_msg=name
         )
+
+
+def test_candidates_that_differ_are_told_apart():
+    X, y = trials(60)
+    table = make().fit(X, y).weights_
+    assert_same_candidates(table[::-1], table)
+    for name in weighing.Candidate._fields:
+        other = table.copy()
+        other[name] += 1
+        with pytest.raises(AssertionError):
+            assert_same_candidates(other, table)
+    with pytest.raises(AssertionError):
+        assert_same_candidates(table[:-1], table)
 
 
 # Leaving one out ---------------------------------------------------------------------------
@@ -215,9 +232,9 @@ def test_scores_are_those_of_refitting_at_every_relevance(d):
     tried = np.unique(model.weights_["relevance"], axis=0)
     assert len(tried) > 2 * (d - 1)
     for record in model.weights_[:: 1 + len(model.weights_) // 40]:
-        score, complexity = refitted(X, y, np.ones(60), record)
+        score, effective_parameters = refitted(X, y, np.ones(60), record)
         assert record["score"] == pytest.approx(score, abs=1e-7)
-        assert record["complexity"] == pytest.approx(complexity, rel=1e-7)
+        assert record["effective_parameters"] == pytest.approx(effective_parameters, rel=1e-7)
     np.testing.assert_allclose(model.weights_["weight"], weighed(model.weights_, d), atol=1e-12)
 
 
@@ -269,12 +286,14 @@ def test_classes_are_scored_by_the_others_of_the_window(d, seed):
     assert model.weights_["score"] == pytest.approx(scores[best], rel=1e-12)
     # Parameters cost where windows are mixed, and there is no mixture of Dirichlets yet.
     held = np.array([[near(X, x, width).sum() for x in X] for width in grid])
-    complexity = (1.0 / held).sum(axis=1)
-    value = scores - complexity / 4.0
+    effective_parameters = (1.0 / held).sum(axis=1)
+    value = scores - effective_parameters / 4.0
     auto = make(d, scale="range", prior=shapes).fit(X, y)
     best = np.flatnonzero(value > value.max() - 1e-9)[-1]
     assert auto.bandwidth_ == pytest.approx(grid[best])
-    assert auto.weights_["complexity"] == pytest.approx(complexity[best], rel=1e-12)
+    assert auto.weights_["effective_parameters"] == pytest.approx(
+        effective_parameters[best], rel=1e-12
+    )
     assert isinstance(auto.posterior(X), Dirichlet)
 
 
@@ -285,7 +304,7 @@ def test_classes_are_scored_by_the_others_of_the_window(d, seed):
 )
 def test_held_out_scores_count_on_paper(counts, more, shape):
     sums = counts + more
-    found = weighing.held_out_score(counts, sums, np.full(3, shape))
+    found = scoring.held_out_score(counts, sums, np.full(3, shape))
     for i in range(6):
         expected = sum(
             n * np.log((shape + sums[i, c] - 1) / (3 * shape + sums[i].sum() - 1))
@@ -310,7 +329,7 @@ def test_trials_of_a_hole_are_left_out_together(d, metric):
     asked = Places(X[:9].T.copy(), np.array([1 - y, y])[:, :9])
     radii, hole, degrees = np.array([0.3, 0.7]), 0.1, (0, 1, 2)
     shapes = np.tile([2.0, 0.5], (9, 1))
-    found = weighing.LocalScoring(labelled, degrees)(windows, asked, radii, hole, shapes)
+    found = scoring.LocalScoring(labelled, degrees)(windows, asked, radii, hole, shapes)
     holes = [near(X, X[i], hole, metric) for i in range(9)]
     times = 300 / sum(out.sum() for out in holes)
     np.testing.assert_allclose(found.trials, [times * out.sum() for out in holes], rtol=1e-12)
@@ -323,7 +342,9 @@ def test_trials_of_a_hole_are_left_out_together(d, metric):
         score = won * np.log(chance) + lost * np.log(1.0 - chance)
         assert found.score[i, w, k] == pytest.approx(times * score, rel=1e-8)
         leverage = 1.0 if fit is None else min(fit[1], 1.0)
-        assert found.complexity[i, w, k] == pytest.approx(times * out.sum() * leverage, rel=1e-8)
+        assert found.effective_parameters[i, w, k] == pytest.approx(
+            times * out.sum() * leverage, rel=1e-8
+        )
 
 
 # Weights -----------------------------------------------------------------------------------
@@ -413,8 +434,7 @@ def assert_is_the_mixture(model, X, y, weight, queries, prior=(1.0, 1.0), metric
             )
             share, n = worth(fit)
             alpha[i, k], beta[i, k] = prior[0] + n * share, prior[1] + n * (1 - share)
-    np.testing.assert_allclose(posterior.alpha, alpha, rtol=1e-7)
-    np.testing.assert_allclose(posterior.beta, beta, rtol=1e-7)
+    np.testing.assert_allclose([posterior.alpha, posterior.beta], [alpha, beta], rtol=1e-7)
     assert_methods_are_those_of(posterior, kept["weight"], stats.beta(alpha, beta))
 
 
@@ -450,6 +470,14 @@ def assert_methods_are_those_of(posterior, weights, component):
     assert ((drawn >= 0) & (drawn <= 1)).all()
 
 
+@pytest.mark.parametrize("other", [(2.0, 3.001), (2.001, 3.0015)], ids=["mean", "spread"])
+def test_methods_of_other_distributions_are_told_apart(other):
+    weights, law = np.array([1.0]), stats.beta(np.array([[2.0]]), np.array([[3.0]]))
+    assert_methods_are_those_of(Beta([2.0], [3.0]), weights, law)
+    with pytest.raises(AssertionError):
+        assert_methods_are_those_of(Beta([other[0]], [other[1]]), weights, law)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_posterior_is_the_mixture_of_the_candidates(d, metric):
@@ -478,7 +506,7 @@ def test_contexts_are_mixed_over_windows():
     context = np.stack([rng.uniform(0, 0.2, 120), rng.uniform(0.8, 1.0, 120)], axis=1)
     model = make().fit(X, y, context=context)
     posterior, kept = model.posterior(X[:5]), model.weights_
-    assert isinstance(posterior, Blend)
+    assert isinstance(posterior, Mixture)
     assert len(kept) > 1
     fixed = [
         make(1, float(width)).fit(X, y, context=context).posterior(X[:5]) for width in kept["width"]
@@ -528,6 +556,20 @@ def assert_close_posteriors(a, b, X, queries=None, tolerance=1e-9):
     np.testing.assert_allclose(ours.mean(), theirs.mean(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.std(), theirs.std(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.ppf(0.1), theirs.ppf(0.1), rtol=0, atol=1e3 * tolerance)
+
+
+def test_choices_and_answers_that_differ_are_told_apart():
+    X, y = trials(60)
+    one, same, other = (make().fit(*data) for data in ((X, y), (X, y), (X, 1 - y)))
+    for compare in (assert_same_answers, assert_close_posteriors):
+        compare(one, same, X)
+        with pytest.raises(AssertionError):
+            compare(one, other, X)
+    weights = one.weights_.copy()
+    weights["weight"][0] += 1e-12
+    same = SmoothBetaClassifier.of(dataclasses.replace(one.field_, weights=weights))
+    with pytest.raises(AssertionError):
+        assert_same_choice(one, same)
 
 
 several = settings(max_examples=12)
@@ -814,7 +856,11 @@ def test_no_step_from_the_best_relevance_gains_much(seed):
 
     def value(relevance):
         mine = kept[(kept["relevance"] == relevance).all(axis=1)]
-        return special.logsumexp(mine["score"] - mine["complexity"] / 4) if len(mine) else None
+        return (
+            special.logsumexp(mine["score"] - mine["effective_parameters"] / 4)
+            if len(mine)
+            else None
+        )
 
     def is_top(relevance):
         """Whether all steps from here within the limits were tried, and none gained 1."""
@@ -961,14 +1007,10 @@ def test_a_share_of_one_or_more_is_all():
 
 
 def sampling(monkeypatch, first, large, queries, most):
-    for name, value in (
-        ("FIRST", first),
-        ("LARGE", large),
-        ("QUERIES", queries),
-        ("HOLES", queries),
-        ("MOST", most),
-    ):
+    for name, value in (("FIRST", first), ("LARGE", large), ("MOST", most)):
         monkeypatch.setattr(weighing, name, value)
+    for name, value in (("QUERIES", queries), ("HOLES", queries)):
+        monkeypatch.setattr(scoring, name, value)
 
 
 STAGES = {
@@ -1024,7 +1066,7 @@ def test_windows_weighed_on_a_part_shrink_as_theory_has_it(d, monkeypatch):
     alone = make(d, scale="range").fit(X[part], y[part]).weights_
     sampling(monkeypatch, 500, 10_000, 10_000, 500)
     model = make(d, scale="range").fit(X, y)
-    for name in ("degree", "score", "complexity", "weight"):
+    for name in ("degree", "score", "effective_parameters", "weight"):
         np.testing.assert_array_equal(model.weights_[name], alone[name])
     expected = alone["width"] * 8.0 ** (-1 / (2 * alone["degree"] + 2 + d))
     expected = np.where(alone["width"] > 0.999 * d**0.5, alone["width"], expected)
@@ -1192,7 +1234,7 @@ def test_windows_are_weighed_anew_as_trials_double(d, rule):
     for stop in (101, 130, 199):
         model.partial_fit(X[int(model.n_trials_) : stop], y[int(model.n_trials_) : stop])
         now = model.weights_
-        for name in ("relevance", "degree", "score", "complexity", "weight"):
+        for name in ("relevance", "degree", "score", "effective_parameters", "weight"):
             np.testing.assert_array_equal(now[name], kept[name])
         rate = -1.0 / (2 * kept["degree"] + 2 + d)
         # Sixteen steps while trials double: the last that is not beyond them.

@@ -4,25 +4,39 @@ The posterior at x is a function of additive statistics of the trials near x, an
 of the package is one word of that sentence:
 
     trials       what was observed, validated
-    files        Parquet and CSV, some rows at a time
     contexts     how a trial was distorted
-    lattice      how distorted trials are counted
-    units        in which units nearness is measured
+    evidence     how a trial is counted, and what counts mean
     windows      sums over the trials near a point
+    choosing     how near is near: which windows to use
+    field        what was learned, and what it says: an immutable value
+    posteriors   what is then believed
+    estimators   SmoothBetaClassifier, for people who know scikit-learn
+
+Below them
+
+    checks       "argument: found …; allowed are …", once
+    tables       any dataframe as NumPy
+    bernstein    polynomials of π
+    lattice      distorted trials on a lattice of log-likelihood ratios
+    units        in which units nearness is measured
     bandwidth    how near is near, by theory
     priors       what was believed before
-    posteriors   what is then believed
-    sharing      how trials under different contexts share a window
-    local        polynomials fitted to the trials of a window
-    weighing     which windows predict best, learned from the trials
-    choosing     which windows to use
+    process      a Gaussian process on sums by place, not yet in use
+    options      what a model was asked for
+    learning     from validated trials to a field
+    learned      what an estimator tells of its field
+    streaming    learning from files, some rows at a time
+    files        Parquet and CSV, some rows at a time
     bands        intervals with a finite-sample guarantee
-    guarantees   what can be promised: rates, error bounds, trials needed
-    estimators   SmoothBetaClassifier, for people who know scikit-learn
     persistence  one file of values and arrays, no pickle
     plain        options and labels as JSON has them
-    state        what a model has learned, to a file and back
+    state        a field, to a file and back
+
+and above them
+
+    guarantees   what can be promised: rates, error bounds, trials needed
     observed     what a fitted model has seen, told by its windows
+    survey       asking a model over its domain
     plots        pictures: fields, calibration, bandwidths, windows
     report       one page of HTML about a model
     cli          the command line
@@ -37,6 +51,8 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from betafield._interrupts import held
 
 if TYPE_CHECKING:
     from betafield import baselines, contexts, decisions, guarantees, plots, report, testing
@@ -69,6 +85,7 @@ _HOMES = {
 }
 
 
+@held()
 def __getattr__(name: str) -> Any:
     """Import a public name where it is first used, so that importing the package is quick."""
     if name in _MODULES:

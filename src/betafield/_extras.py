@@ -3,7 +3,10 @@
 from importlib import import_module
 from typing import Any
 
+from betafield._interrupts import held
 
+
+@held()
 def needed(extra: str, *names: str) -> Any:
     """Return the first of these modules, all of them imported, or say what installs them.
 

@@ -1,9 +1,12 @@
 """The one switch for compiled kernels: how every hot loop of the package is compiled."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import numba
+from betafield._interrupts import held
+
+with held():
+    import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -15,9 +18,20 @@ def kernel(function: F) -> F:
     Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
     a trial that lies exactly on the border of a window.
     """
-    return cast("F", numba.njit(nogil=True, cache=True)(function))
+    return cast("F", _whole(numba.njit(nogil=True, cache=True)(function)))
 
 
 def inlined(function: F) -> F:
     """Compile a part of a kernel that is copied into its callers' loops."""
-    return cast("F", numba.njit(nogil=True, cache=True, forceinline=True)(function))
+    return cast("F", _whole(numba.njit(nogil=True, cache=True, forceinline=True)(function)))
+
+
+def _whole(compiled: Any) -> Any:
+    """Let interrupts wait while the kernel is compiled or read from disk.
+
+    numba asks for `_compile_for_args` only where it has no machine code for the types of the
+    arguments, so calls are as quick as without.
+    """
+    if hasattr(compiled, "_compile_for_args"):
+        compiled._compile_for_args = held()(compiled._compile_for_args)
+    return compiled

@@ -42,12 +42,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from betafield.choosing.candidates import diameter
 from betafield.posteriors import Beta
 from betafield.posteriors.base import blocks
-from betafield.weighing import diameter
 
 if TYPE_CHECKING:
-    from betafield.sharing import Reading, Seen
+    from betafield.evidence import Decoder, Totals
     from betafield.windows import Forest
 
 Floats = npt.NDArray[np.float64]
@@ -94,11 +94,11 @@ class Bands:
     ----------
     windows : Forest
         Trials, in the units in which `lipschitz` is told.
-    reading : Reading
+    decoder : Decoder
         What their sums mean.
     sides : array of shape (d,)
         Those of the domain.
-    seen : Seen
+    totals : Totals
         How many trials there were, and what their contexts left to see.
     lipschitz : float
     error : float
@@ -110,9 +110,9 @@ class Bands:
     """
 
     windows: Forest
-    reading: Reading
+    decoder: Decoder
     sides: Floats
-    seen: Seen
+    totals: Totals
     lipschitz: float
     error: float
     simultaneous: bool = False
@@ -141,7 +141,7 @@ class Bands:
             rings = self._rings(queries[rows])
             low, high = self._narrowest(rings)
             held, reach = rings.held, rings.reach
-            if not self.reading.is_plain:  # distorted trials are worth less: they are left out
+            if not self.decoder.is_plain:  # distorted trials are worth less: they are left out
                 held = reach = np.zeros((len(low), 1))
             # With y = 1/√(n + k): (L Σ r + 1) y² + z y / 2 = width / 2.
             a = self.lipschitz * reach + 1.0
@@ -167,7 +167,7 @@ class Bands:
         2^(d−1). For Euclidean balls of all radii it is the lemma of Sauer and Shelah: balls cannot
         tell all subsets of d + 2 points apart.
         """
-        d, t, metric = self.windows.d, math.ceil(self.seen.number()), self.windows.metric
+        d, t, metric = self.windows.d, math.ceil(self.totals.number()), self.windows.metric
         if d > 1 and metric == "euclidean":
             k = np.arange(min(d + 1, t) + 1)
             binomials = (
@@ -192,7 +192,7 @@ class Bands:
         widest = diameter(self.sides, self.windows.metric)
         # Where bias and noise are alike: L Δ = √(log(2/δ) / n), with n trials in Δ^d.
         noise = math.log(2.0 / max(self.error_of_one, LEAST_ERROR)) / (
-            self.seen.share() * self.seen.number()
+            self.totals.share() * self.totals.number()
         )
         log_radius = math.log(noise) + np.log(real).sum() - 2.0 * math.log(self.lipschitz)
         alike = math.exp(min(log_radius / (real.size + 2), math.log(widest)))
@@ -202,7 +202,7 @@ class Bands:
     def _rings(self, queries: Floats) -> Rings:
         radii = self.radii
         sums = np.stack([self.windows.sums(queries, r, self.n_jobs) for r in radii], axis=1)
-        held = self.reading.size(sums)
+        held = self.decoder.size(sums)
         return Rings(radii, sums, held, _reach(held, radii))
 
     def _blocks(self, m: int) -> list[slice]:
@@ -211,11 +211,11 @@ class Bands:
 
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
         """Return the narrowest interval that is paid for."""
-        if self.simultaneous and self.reading.is_summed:
+        if self.simultaneous and self.decoder.is_summed:
             chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.held.shape)
         else:
             chosen = np.argmin(self._promise(rings), axis=1)[:, None]
-        if not self.reading.is_summed:
+        if not self.decoder.is_summed:
             return self._from_likelihoods(rings, chosen)
         low, high = self._from_sums(rings, chosen)
         rows, best = np.arange(len(low)), np.argmin(high - low, axis=1)
@@ -224,14 +224,14 @@ class Bands:
     def _promise(self, rings: Rings) -> Floats:
         """Return about the half width (m, R) of intervals, by where the trials were made alone."""
         held = np.maximum(rings.held, 1e-9)
-        noise = 0.5 * self._z / np.sqrt(self.seen.share() * held) + 1.0 / held
+        noise = 0.5 * self._z / np.sqrt(self.totals.share() * held) + 1.0 / held
         return self.lipschitz * rings.reach / held + noise
 
     # From sums of outcomes.
 
     def _from_sums(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the intervals (m, k) of the windows chosen (m, k)."""
-        affine = self.reading.affine(rings.sums)
+        affine = self.decoder.affine(rings.sums)
         bends = np.abs(affine.gain) if self._is_of_one_sign else affine.held
         bias = self.lipschitz * _reach(bends, rings.radii)
         won, held, gain, offset, bias = (
@@ -246,14 +246,14 @@ class Bands:
     @property
     def _is_of_one_sign(self) -> bool:
         """Whether no trial has an A of the other sign: |Σ A| is Σ |A|."""
-        gain = float(self.reading.affine(self.windows.totals).gain)
-        return abs(gain) >= (1.0 - 1e-6) * self.seen.spread()
+        gain = float(self.decoder.affine(self.windows.totals).gain)
+        return abs(gain) >= (1.0 - 1e-6) * self.totals.spread()
 
     # From likelihoods.
 
     def _from_likelihoods(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the intervals (m,) of the windows chosen (m, 1)."""
-        amounts, ratios = self.reading.likelihoods(rings.sums)
+        amounts, ratios = self.decoder.likelihoods(rings.sums)
         amounts = np.diff(amounts, axis=1, prepend=0.0)
         amounts[np.arange(len(rings.radii)) > chosen] = 0.0
         test = Exclusion(self.lipschitz * rings.radii, amounts, ratios, self.error_of_one)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from betafield import checks
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +26,8 @@ def theory(t: float, d: int, lipschitz: float) -> float:
     >>> round(theory(t=1_000_000, d=1, lipschitz=1.0), 6)
     0.01
     """
-    return float((lipschitz**2 * t) ** (-1.0 / (d + 2)))
+    # Powers apart, because L² may be no float where the width is one.
+    return float(lipschitz ** (-2.0 / (d + 2)) * t ** (-1.0 / (d + 2)))
 
 
 def highest_degree(d: int) -> int:
@@ -40,16 +42,16 @@ def weighed_degrees(d: int) -> tuple[int, ...]:
 
 def check(bandwidth: Any) -> None:
     """Raise unless the bandwidth is a positive number or a rule's name."""
-    if not (bandwidth in NAMES if isinstance(bandwidth, str) else is_positive(bandwidth)):
-        raise ValueError(
-            f"bandwidth: found {bandwidth!r}; allowed are a positive number, "
-            "'theory', 'loo', 'auto'"
-        )
+    rule = "allowed are a positive number, 'theory', 'loo', 'auto'"
+    if isinstance(bandwidth, str):
+        checks.one_of("bandwidth", bandwidth, NAMES, rule)
+    else:
+        checks.positive("bandwidth", bandwidth, rule)
 
 
 def is_positive(value: Any) -> bool:
     """Return whether the value is a positive finite number."""
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
+    return checks.is_number(value) and 0 < checks.as_float(value) < np.inf
 
 
 def candidates(sides: Floats, widest: float, n_places: int) -> Floats:

@@ -22,7 +22,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from betafield import trials
+from betafield import checks, trials
 from betafield.estimators import SmoothBetaClassifier
 
 if TYPE_CHECKING:
@@ -169,13 +169,12 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
             for rank, column, label in zip(ranks, scores.T, classes[-len(ranks) :], strict=True)
         ]
         scorer.fit(X, outcome, **given)
-        return self._become(
-            classes_=classes,
-            estimator_=scorer.estimator_,
-            field_=fields[0] if len(fields) == 1 else fields,
-            _scorer_=scorer,
-            _ranks_=ranks,
-        )
+        self.classes_ = classes
+        self.estimator_ = scorer.estimator_
+        self.field_ = fields[0] if len(fields) == 1 else fields
+        self._scorer_, self._ranks_ = scorer, ranks
+        self._note_features()
+        return self
 
     def posterior(self, X: Any) -> Posterior | list[Posterior]:
         """Return the posterior of P(success | score) at each row of X.
@@ -267,20 +266,24 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         )
         return fit_params, {}
 
-    def _become(self, **learned: Any) -> Self:
-        """Take over what was learned, all at once: a failed fit leaves the model as it was."""
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+    def _note_features(self) -> None:
+        """Note what the estimator has noted of features, and nothing else."""
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(learned["estimator_"], name):
-                learned[name] = getattr(learned["estimator_"], name)
-        self.__dict__ = {**kept, **learned}
-        return self
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def _places(self, X: Any) -> list[tuple[SmoothBetaClassifier, Floats]]:
         """Return each field and where in it the rows of X are."""
         check_is_fitted(self)
+        checks.refuse_masked("X", X)
         fields = self.field_ if isinstance(self.field_, list) else [self.field_]
-        scores = self._scorer_.predict(X)
+        try:
+            scores = self._scorer_.predict(X)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"X: {error}") from error
         _require_numbers(scores)
         return [
             (field, rank.places(column))
@@ -419,11 +422,12 @@ def _require_numbers(scores: npt.NDArray[np.float32]) -> None:
 
 def _rows(X: Any) -> tuple[Any, int]:
     """Return X such that rows can be taken from it, and their number."""
+    checks.refuse_masked("X", X)
     try:
         (X,) = indexable(X)
         return X, X.shape[0] if hasattr(X, "shape") else len(X)
     except TypeError as error:
-        raise TypeError(f"X: {error}") from error
+        raise TypeError(f"X: found {checks.spelled(X)}; an array of rows is needed") from error
 
 
 def _classes(y: Labels) -> Labels:
@@ -449,7 +453,10 @@ def _folds(
     try:
         splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
         folds = [(rows[train], rows[test]) for train, test in splits]
-    except (IndexError, TypeError, ValueError) as error:
+    except (IndexError, TypeError) as error:
+        rule = "a number of folds, a splitter or the rows (train, test) of each fold are needed"
+        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule} ({error})") from error
+    except ValueError as error:
         raise ValueError(f"cv: {error}") from error
     for fold, (train, _) in enumerate(folds):
         seen = np.bincount(number[train], present[train], len(classes))

@@ -14,21 +14,20 @@ non-negative terms, of success and of failure alike; coefficients of powers do n
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from betafield.tables import native
+from betafield import bernstein, checks
+from betafield.rates import cell, numbers, outcomes, rates, require, require_rate, spelled
 
 Floats = npt.NDArray[np.float64]
 
 # What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
 _ROUNDING = 1e-12
-# What raising a line by many degrees leaves over.
-_ELEVATION = 1e-14
+# Coefficients of a polynomial within [0, 1] of any degree that can be used are smaller.
+_LARGEST = 1e100
 # A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
 _HIGHEST_DEGREE = 100
 
@@ -61,13 +60,14 @@ def affine(gain: Any, offset: Any) -> Floats:
     >>> contexts.affine(gain=0.5, offset=0.2)
     array([0.2, 0.7])
     """
-    gain, offset = _numbers(gain=gain, offset=offset)
+    gain, offset = numbers(gain=gain, offset=offset)
     ends = _stacked(offset, offset + gain)
-    _require(
+    require(
         (ends >= -_ROUNDING) & (ends <= 1.0 + _ROUNDING),
         lambda at: (
-            f"gain and offset{_row(at[:-1])}: success probability is {_spelled(ends, at)} at "
-            f"π = {at[-1]} (gain {_spelled(gain, at)}, offset {_spelled(offset, at)}); "
+            f"gain and offset{checks.where(at[:-1])}: success probability is "
+            f"{spelled(ends, at)} at π = {at[-1]} (gain {spelled(gain, at)}, offset "
+            f"{spelled(offset, at)}); "
             "they must keep it within [0, 1]"
         ),
     )
@@ -99,12 +99,12 @@ def guess_lapse(guess: Any, lapse: Any = 0.0) -> Floats:
     array([[0.5 , 0.98],
            [0.25, 0.98]])
     """
-    guess, lapse = _rates(guess=guess, lapse=lapse)
-    _require(
+    guess, lapse = rates(guess=guess, lapse=lapse)
+    require(
         guess + lapse <= 1.0 + _ROUNDING,
         lambda at: (
-            f"guess and lapse{_row(at)}: found guess {_spelled(guess, at)} and lapse "
-            f"{_spelled(lapse, at)}; together they must be at most 1"
+            f"guess and lapse{checks.where(at)}: found guess {spelled(guess, at)} and lapse "
+            f"{spelled(lapse, at)}; together they must be at most 1"
         ),
     )
     return _stacked(guess, 1.0 - lapse)
@@ -134,7 +134,7 @@ def diagnostic(sensitivity: Any, specificity: Any) -> Floats:
     >>> contexts.diagnostic(sensitivity=0.8, specificity=0.75)
     array([0.25, 0.8 ])
     """
-    sensitivity, specificity = _rates(sensitivity=sensitivity, specificity=specificity)
+    sensitivity, specificity = rates(sensitivity=sensitivity, specificity=specificity)
     return _stacked(1.0 - specificity, sensitivity)
 
 
@@ -162,7 +162,7 @@ def attenuated(factor: Any) -> Floats:
     array([[0. , 1. ],
            [0. , 0.5]])
     """
-    (factor,) = _rates(factor=factor)
+    (factor,) = rates(factor=factor)
     return _stacked(np.zeros(()), factor)
 
 
@@ -189,7 +189,7 @@ def background(rate: Any) -> Floats:
     >>> contexts.background(0.2)
     array([0.2, 1. ])
     """
-    (rate,) = _rates(rate=rate)
+    (rate,) = rates(rate=rate)
     return _stacked(rate, np.ones(()))
 
 
@@ -215,7 +215,7 @@ def randomized_response(truth: Any, yes: Any = 0.5) -> Floats:
     >>> contexts.randomized_response(truth=0.5)
     array([0.25, 0.75])
     """
-    truth, yes = _rates(truth=truth, yes=yes)
+    truth, yes = rates(truth=truth, yes=yes)
     return _stacked((1.0 - truth) * yes, 1.0 - (1.0 - truth) * (1.0 - yes))
 
 
@@ -247,12 +247,13 @@ def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Floats:
     array([[0. , 0.5, 1. ],
            [0. , 1. , 1. ]])
     """
-    sizes, hit, quiet = _numbers(size=size, sensitivity=sensitivity, specificity=specificity)
-    whole = (sizes >= 1.0) & (sizes == np.floor(sizes))
-    _require_values(whole, "size", sizes, "a whole number from 1 on is needed")
-    _require_rate("sensitivity", hit)
-    _require_rate("specificity", quiet)
-    found = _any_positive(sizes)
+    sizes, hit, quiet = numbers(size=size, sensitivity=sensitivity, specificity=specificity)
+    whole = (sizes >= 1.0) & (sizes <= bernstein.HIGHEST) & (sizes == np.floor(sizes))
+    rule = f"a whole number from 1 to {bernstein.HIGHEST} is needed"
+    checks.require_all(whole, "size", sizes, rule)
+    require_rate("sensitivity", hit)
+    require_rate("specificity", quiet)
+    found = bernstein.any_of(sizes)
     return (1.0 - quiet)[..., None] * (1.0 - found) + hit[..., None] * found
 
 
@@ -284,10 +285,11 @@ def polynomial(coefficients: Any) -> Floats:
            [0., 1., 1.]])
     """
     powers = _power_rows(coefficients)
-    context = _from_powers(powers)
+    require(np.abs(powers).max(axis=-1) <= _LARGEST, lambda at: _misfit(powers[at], at))
+    context = bernstein.from_powers(powers)
     while not _fits(context).all() and context.shape[-1] <= _HIGHEST_DEGREE:
-        context = _raised(context)
-    _require(_fits(context), lambda at: _misfit(powers[at], at))
+        context = bernstein.elevated(context, context.shape[-1])
+    require(_fits(context), lambda at: _misfit(powers[at], at))
     return context.clip(0.0, 1.0)
 
 
@@ -311,13 +313,10 @@ def probability(context: Any, p: Any) -> Floats:
     >>> contexts.probability(contexts.background(0.2), [0.0, 0.5, 1.0])
     array([0.2, 0.6, 1. ])
     """
-    values, points = checked(context), _array("p", p)
-    _require_rate("p", points)
-    shape = _broadcast(values.shape[:-1], points.shape)
-    points = points[..., None]
-    while values.shape[-1] > 1:
-        values = (1.0 - points) * values[..., :-1] + points * values[..., 1:]
-    return np.broadcast_to(values[..., 0], shape).copy()
+    values, points = checked(context), checks.array("p", p)
+    require_rate("p", points)
+    _require_broadcast(values.shape[:-1], points.shape)
+    return bernstein.value(values, points)
 
 
 def likelihood(context: Any, success: Any) -> Floats:
@@ -337,7 +336,7 @@ def likelihood(context: Any, success: Any) -> Floats:
     array([[0.25, 1.  ],
            [0.75, 0.  ]])
     """
-    values, happened = checked(context), _outcomes(success)
+    values, happened = checked(context), outcomes(success)
     if () not in (values.shape[:-1], happened.shape) and values.shape[:-1] != happened.shape:
         raise ValueError(
             f"success: found {len(happened)} rows where context has shape {values.shape}; "
@@ -367,10 +366,8 @@ def mirrored(context: Any) -> Floats:
     return 1.0 - checked(context)[..., ::-1]
 
 
-def is_affine(context: Floats) -> npt.NDArray[np.bool_]:
+def is_affine(context: Any) -> npt.NDArray[np.bool_]:
     """Return which of the rows (t, p + 1) are straight lines, however high their degree.
-
-    Equally spaced coefficients, up to what degree elevation leaves of rounding.
 
     Examples
     --------
@@ -379,9 +376,9 @@ def is_affine(context: Floats) -> npt.NDArray[np.bool_]:
     >>> contexts.is_affine(np.array([[0.0, 0.5, 1.0], [0.0, 1.0, 1.0]])).tolist()
     [True, False]
     """
-    share = np.linspace(0.0, 1.0, context.shape[1])
-    line = context[:, :1] * (1.0 - share) + context[:, -1:] * share
-    return np.asarray((np.abs(context - line) <= _ELEVATION).all(axis=1))
+    values = checked(context)
+    checks.shaped("context", values, (None, None), "rows of coefficients (t, p + 1) are needed")
+    return bernstein.is_line(values)
 
 
 def elevate(context: Any, degree: int) -> Floats:
@@ -406,14 +403,12 @@ def elevate(context: Any, degree: int) -> Floats:
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     values = checked(context)
-    if degree < values.shape[-1] - 1:
-        raise ValueError(
-            f"degree: found {degree}; the context has degree {values.shape[-1] - 1} already, "
-            "and can only be raised"
-        )
-    while values.shape[-1] <= degree:
-        values = _raised(values)
-    return values
+    now = values.shape[-1] - 1
+    rule = (
+        f"the context has degree {now}, and can only be raised, up to {max(now, bernstein.HIGHEST)}"
+    )
+    checks.whole("degree", degree, low=now, high=max(now, bernstein.HIGHEST), rule=rule)
+    return bernstein.elevated(values, degree)
 
 
 def checked(context: Any) -> Floats:
@@ -433,118 +428,36 @@ def checked(context: Any) -> Floats:
     ValueError: context row 1, column 1 (success probability at π = 1): found 1.2;
     it must be within [0, 1]
     """
-    values = np.array(_array("context", context))
+    values = np.array(checks.array("context", context))
     if not values.ndim or not values.shape[-1]:
         raise ValueError(
             f"context: found an array of shape {values.shape}; one coefficient at least is needed, "
             "such as (0, 1), the success probability at π = 0 and at π = 1"
         )
-    _require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))
+    require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))
     return values
 
 
-# How numbers come in -----------------------------------------------------------------------
-
-
-def _array(name: str, values: Any) -> Floats:
-    try:
-        cells = native(values)
-        if np.iscomplexobj(cells):
-            raise ValueError("found complex numbers")
-        return np.asarray(cells, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}; every value must be a number") from error
-
-
-def _number_or_column(name: str, values: Any) -> Floats:
-    array = _array(name, values)
-    if array.ndim > 1:
-        raise ValueError(
-            f"{name}: found an array of shape {array.shape}; a number or one a row is needed"
-        )
-    _require_values(np.isfinite(array), name, array, "a finite number is needed")
-    return array
-
-
-def _numbers(**arguments: Any) -> list[Floats]:
-    """Return each argument as a number () or a column (t,), with one t."""
-    arrays = {name: _number_or_column(name, values) for name, values in arguments.items()}
-    _require_one_length({name: len(array) for name, array in arrays.items() if array.ndim})
-    return list(arrays.values())
-
-
-def _require_one_length(lengths: dict[str, int]) -> None:
-    if len(set(lengths.values())) > 1:
-        found = " and ".join(f"{length} rows in {name}" for name, length in lengths.items())
-        raise ValueError(f"found {found}; all columns must have the same number")
-
-
-def _rates(**arguments: Any) -> list[Floats]:
-    arrays = _numbers(**arguments)
-    for name, array in zip(arguments, arrays, strict=True):
-        _require_rate(name, array)
-    return arrays
-
-
-def _outcomes(success: Any) -> npt.NDArray[np.bool_]:
-    values = _number_or_column("success", success)
-    happened = np.asarray(values == 1.0)
-    _require_values(happened | (values == 0.0), "success", values, "True or False is needed")
-    return happened
-
-
-def _broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(trials, points)
-    except ValueError:
-        raise ValueError(
-            f"p has shape {points}, which does not broadcast against contexts of shape {trials}"
-        ) from None
+# Coefficients ------------------------------------------------------------------------------
 
 
 def _stacked(*coefficients: Floats) -> Floats:
     return np.stack(np.broadcast_arrays(*coefficients), axis=-1)
 
 
-# Errors ------------------------------------------------------------------------------------
-
-
-def _require(good: npt.NDArray[np.bool_], message: Callable[[tuple[int, ...]], str]) -> None:
-    """Raise with `message(index)` for the first entry that is not good."""
-    good = np.asarray(good)
-    if not good.all():
-        raise ValueError(message(tuple(int(i) for i in np.argwhere(~good)[0])))
-
-
-def _require_values(good: npt.NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
-    _require(good, lambda at: f"{name}{_row(at)}: found {_spelled(values, at)}; {rule}")
-
-
-def _require_rate(name: str, rate: Floats) -> None:
-    good = (rate >= 0.0) & (rate <= 1.0)
-    _require_values(good, name, rate, "a probability within [0, 1] is needed")
-
-
-def _row(at: tuple[int, ...]) -> str:
-    """Say where in an argument: nothing for a number that stands for all rows."""
-    return f" row {', '.join(map(str, at))}" if at else ""
-
-
-def _cell(at: tuple[int, ...]) -> str:
-    """Say where in an argument whose last axis holds coefficients."""
-    return f"{_row(at[:-1])}{',' * (len(at) > 1)} column {at[-1]}"
-
-
-def _spelled(values: Floats, at: tuple[int, ...]) -> str:
-    """Return the value for a row, of a column or of a number that stands for all rows."""
-    value = float(values[at[: values.ndim]])
-    return "NaN" if np.isnan(value) else repr(value)
+def _require_broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> None:
+    try:
+        np.broadcast_shapes(trials, points)
+    except ValueError:
+        raise ValueError(
+            f"p: found shape {points}, which does not go with contexts of shape {trials}"
+        ) from None
 
 
 def _wrong_coefficient(context: Floats, at: tuple[int, ...]) -> str:
     meaning = _meaning(at[-1], context.shape[-1] - 1)
-    found = _spelled(context, at)
-    return f"context{_cell(at)} ({meaning}): found {found}; it must be within [0, 1]"
+    found = spelled(context, at)
+    return f"context{cell(at)} ({meaning}): found {found}; it must be within [0, 1]"
 
 
 def _meaning(column: int, degree: int) -> str:
@@ -552,48 +465,21 @@ def _meaning(column: int, degree: int) -> str:
     return ends.get(column, f"Bernstein coefficient {column} of degree {degree}")
 
 
-# Polynomials -------------------------------------------------------------------------------
-
-
-def _raised(values: Floats) -> Floats:
-    """Degree elevation by one."""
-    shape = (*values.shape[:-1], values.shape[-1] + 1)
-    share = np.arange(shape[-1]) / (shape[-1] - 1)
-    below, above = np.zeros(shape), np.zeros(shape)
-    below[..., 1:] = above[..., :-1] = values
-    return np.asarray(share * below + (1.0 - share) * above)
-
-
-def _any_positive(size: Floats) -> Floats:
-    """Coefficients of 1 − (1−π)^size in the degree of the largest size."""
-    sizes, which = np.unique(size.astype(np.int64), return_inverse=True)
-    degree = int(sizes[-1]) if sizes.size else 1
-    rows = [elevate(np.arange(n + 1) > 0, degree) for n in sizes.tolist()]
-    return np.array(rows).reshape(-1, degree + 1)[which.reshape(size.shape)]
-
-
 def _power_rows(coefficients: Any) -> Floats:
-    powers = _array("coefficients", coefficients)
+    powers = checks.array("coefficients", coefficients)
     if powers.ndim not in (1, 2) or not powers.shape[-1]:
         raise ValueError(
             f"coefficients: found an array of shape {powers.shape}; "
             "one row (p + 1,), or one row a trial (t, p + 1), is needed"
         )
-    _require(
+    require(
         np.isfinite(powers),
         lambda at: (
-            f"coefficients{_cell(at)} (of π^{at[-1]}): found {_spelled(powers, at)}; "
+            f"coefficients{cell(at)} (of π^{at[-1]}): found {spelled(powers, at)}; "
             "a finite number is needed"
         ),
     )
     return powers
-
-
-def _from_powers(powers: Floats) -> Floats:
-    """Bernstein coefficients b_k = Σ_j binom(k, j) / binom(p, j) c_j."""
-    k = np.arange(powers.shape[-1])
-    shares = special.binom(k[:, None], k) / special.binom(k[-1], k)
-    return np.asarray(powers @ shares.T)
 
 
 def _fits(context: Floats) -> npt.NDArray[np.bool_]:
@@ -603,22 +489,11 @@ def _fits(context: Floats) -> npt.NDArray[np.bool_]:
 
 def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
     """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
-    point, value = _farthest(powers)
-    start = f"coefficients{_row(at)}: success probability is {value:.6g} at π = {point:.6g}"
+    point, value = bernstein.farthest(powers)
+    start = f"coefficients{checks.where(at)}: success probability is {value:.6g} at π = {point:.6g}"
     if -_ROUNDING <= value <= 1.0 + _ROUNDING:
         return (
             f"{start}, too near to {value:.0f} for Bernstein coefficients within [0, 1] up to "
             f"degree {_HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
         )
     return f"{start}; it must stay within [0, 1] for every π in [0, 1]"
-
-
-def _farthest(powers: Floats) -> tuple[float, float]:
-    """Where on [0, 1] a polynomial is farthest from ½, and its value there."""
-    curve = np.polynomial.Polynomial(powers)
-    turns = np.real(curve.deriv().trim(1e-14).roots())
-    # Turns first: an end may touch 0 or 1, and is not what is wrong when a turn does so too.
-    points = np.concatenate([turns[(turns > 0.0) & (turns < 1.0)], [0.0, 1.0]])
-    values = curve(points)
-    worst = int(np.argmax(np.abs(values - 0.5).round(12)))
-    return float(points[worst]), float(values[worst])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,28 +9,20 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import bandwidth as widths
-from betafield import lattice, priors, sharing, trials, units
-from betafield.posteriors import Beta, Blend, Mixture
+from betafield import learning, trials
+from betafield._locks import writing
+from betafield.field import Field
+from betafield.learned import Learned
+from betafield.learning import Trials
+from betafield.options import Options
 
 if TYPE_CHECKING:
-    from betafield.bands import Bands
-    from betafield.choosing import Choice, Chosen
-    from betafield.files import Batch, Rows
     from betafield.posteriors import Posterior
-    from betafield.weighing import Weighing
-    from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
-# What windows hold at queries, within a width.
-Ask = Callable[["Forest", Floats, float], npt.NDArray[np.int64]]
-
-METRICS = ("euclidean", "chebyshev", "manhattan")
-# Numbers that are held at once where only the mean of a posterior is asked for.
-BLOCK = 1 << 23
 
 
-class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
+class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     """A smooth probability learned from yes/no trials, with a posterior at every point.
 
     The Smooth Beta Process: with n trials within Δ of x, S of them successes, the success
@@ -94,7 +83,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         Δ in use, in scaled units times relevance; of several, the heaviest.
     weights_ : structured array
         The windows in use, the heaviest first: `relevance` of each feature, `width`, `degree`,
-        leave-one-out `score`, `complexity` (the number of parameters that all fits amount to),
+        leave-one-out `score`, `effective_parameters` (the sum of leverages),
         and `weight`. Weighed anew as t doubles; widths shrink in between.
     relevance_ : array of shape (d,)
         What distances along each feature are multiplied by: 1 for the most relevant, less for
@@ -122,22 +111,6 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    n_trials_: int | float
-    bandwidth_: float
-    scale_: Floats
-    bounds_: Floats
-    relevance_: Floats
-    weights_: npt.NDArray[Any]
-    windows_: Forest
-    _units_: units.Units
-    _seen_: sharing.Seen
-    _sharing_: str
-    _chosen_: Chosen | None = None
-    _windows_by_relevance_: dict[tuple[float, ...], Forest]
-    _polynomials_: tuple[sharing.Polynomial, ...]
-
     def __init__(
         self,
         bandwidth: float | str = "auto",
@@ -161,7 +134,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         self.sharing = sharing
         self.n_jobs = n_jobs
 
-    # Learning. Each method works on a draft, which takes this model's place when all went well.
+    # Learning. Whoever changes the model holds its lock, and makes another field in its place:
+    # a failure leaves the model as it was, and who asks meanwhile asks the one before.
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, context: Any = None) -> Self:
         """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
@@ -191,8 +165,9 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.fit(X, y, context=chance).posterior([[0.2]]).mean().round(3).tolist()
         [0.462]
         """
-        draft = self._draft(blank=True)
-        return self._become(draft._add_labels(X, y, None, sample_weight, context))
+        with writing(self):
+            self._field_ = self._of_labels(None, X, y, None, sample_weight, context)
+        return self
 
     def partial_fit(
         self,
@@ -202,9 +177,12 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         context: Any = None,
     ) -> Self:
-        """Learn from more trials. The result is that of one `fit` on all.
+        """Learn from more trials.
 
-        Units and bounds are taken from the first data, or from `bounds`.
+        If the bandwidth is a number or "theory" and `bounds` are given, the result is that of one
+        `fit` on all trials, to the last bit, whatever their order. Otherwise the counts are the
+        same, but units and bounds are those of the first data, and windows that are learned
+        ("auto", "loo") are weighed anew only as the number of trials doubles.
 
         Parameters
         ----------
@@ -221,7 +199,10 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.posterior([[0.25]]).mean().tolist()
         [0.6]
         """
-        return self._become(self._draft()._add_labels(X, y, classes, sample_weight, context))
+        with writing(self):
+            known = self._known()
+            self._field_ = self._of_labels(known, X, y, classes, sample_weight, context)
+        return self
 
     def fit_counts(self, X: Any, successes: Any, trials: Any, context: Any = None) -> Self:
         """Learn from binomial rows: `successes` of `trials` at each row of X, under its context.
@@ -232,12 +213,15 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.posterior([[0]])
         Beta(alpha=[4.], beta=[2.])
         """
-        draft = self._draft(blank=True)
-        return self._become(draft._add_counts(X, successes, trials, context))
+        with writing(self):
+            self._field_ = self._of_counts(None, X, successes, trials, context)
+        return self
 
     def partial_fit_counts(self, X: Any, successes: Any, trials: Any, context: Any = None) -> Self:
         """Learn from more binomial rows; see `partial_fit` and `fit_counts`."""
-        return self._become(self._draft()._add_counts(X, successes, trials, context))
+        with writing(self):
+            self._field_ = self._of_counts(self._known(), X, successes, trials, context)
+        return self
 
     def fit_files(
         self,
@@ -252,7 +236,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         progress: bool | None = None,
         batch_rows: int = 1 << 17,
     ) -> Self:
-        r"""Learn from Parquet and CSV files, however large. The result is that of one `fit` on all.
+        r"""Learn from Parquet and CSV files, however large, as one `fit` on all rows would.
 
         Files are read some rows at a time: memory goes with the number of distinct places, not
         with that of the rows. They are read once to find the classes (the outcome alone), once to
@@ -293,7 +277,7 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> model.n_trials_, model.classes_.tolist(), model.feature_names_in_.tolist()
         (4, ['no', 'yes'], ['dose'])
         """
-        from betafield import files
+        from betafield import files, streaming
 
         roles = files.roles(
             features,
@@ -303,24 +287,17 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
             sample_weight=sample_weight,
             context=context,
         )
-        draft = self._draft(blank=True)
-        with files.Rows(paths, roles, batch_rows, progress) as rows:
-            draft._begin_with(rows)
-            for batch in rows.read("learning"):
-                with batch.named():
-                    places = draft._placed(*draft._observed(batch))
-                    if places is not None:
-                        draft._count(draft.windows_.insert(places))
-            if not draft._seen_.trials:
-                raise rows.nothing("no row that teaches anything")
-            with rows.working("choosing"):
-                draft._in_order()._choose()
-        return self._become(draft)
+        with writing(self), files.Rows(paths, roles, batch_rows, progress) as rows:
+            self._field_ = streaming.learned(type(self).__name__, self._options(), rows)
+        return self
 
     def merge(self, other: SmoothBetaClassifier) -> Self:
-        """Take in all trials of another fitted model, as if this one had seen them.
+        """Take in all trials of another fitted model.
 
-        Both must measure in the same units, so give both the same `bounds`.
+        Both must measure in the same units, so give both the same `bounds`. If the bandwidth is a
+        number or "theory", the result is then that of one `fit` on all trials, to the last bit.
+        Windows that are learned ("auto", "loo") are this model's, weighed anew once the number of
+        trials has doubled.
 
         Examples
         --------
@@ -331,18 +308,15 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         4
         """
         check_is_fitted(self)
-        self._require_alike(other)
-        draft = self._draft()
-        draft.bounds_ = np.stack(
-            [
-                np.minimum(self.bounds_[:, 0], other.bounds_[:, 0]),
-                np.maximum(self.bounds_[:, 1], other.bounds_[:, 1]),
-            ],
-            axis=1,
-        )
-        draft._seen_ = self._seen_.plus(other._seen_)
-        draft._sharing_ = self._sharing_ if self._seen_.distorted else other._sharing_
-        return self._become(draft._know(draft._joined(other)))
+        if not isinstance(other, SmoothBetaClassifier):
+            raise TypeError(
+                f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
+            )
+        check_is_fitted(other)
+        theirs = other.field_  # as it is now, whatever is added to it meanwhile
+        with writing(self):
+            self._field_ = self._field_.asked_for(self._options()).merged(theirs)
+        return self
 
     # Asking.
 
@@ -350,21 +324,24 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """Return the posterior of the success probability at each row of X.
 
         A `Beta` for two classes, with success the second of `classes_`, or a `Contextual` where
-        trials were distorted; of several windows a `Mixture` or a `Blend` of them. A `Dirichlet`
-        for more classes.
+        trials were distorted; of several windows a `Mixture` of them. A `Dirichlet` for more
+        classes.
         """
-        return self._now()._posterior(X)
+        field, points = self.asked(X)
+        return field.posterior(points)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
-        mean = self._now()._mean(X)
+        field, points = self.asked(X)
+        mean = field.mean(points)
         return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest posterior mean; of equal ones the first."""
-        now = self._now()
-        best = np.argmax(now.predict_proba(X), axis=1)
-        return np.asarray(now.classes_[best])
+        field, points = self.asked(X)
+        mean = field.mean(points)
+        best = mean > 0.5 if mean.ndim == 1 else np.argmax(mean, axis=1)
+        return np.asarray(field.classes[best.astype(np.intp)])
 
     def band(
         self, X: Any, lipschitz: float, level: float = 0.95, simultaneous: bool = False
@@ -402,8 +379,8 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
         True
         """
-        now = self._now()
-        return now._band_at(now._points(X), lipschitz, level, simultaneous)
+        field, points = self.asked(X)
+        return field.band(points, lipschitz, level, simultaneous)
 
     def save(self, path: Any) -> None:
         """Write the model to one file, from which `betafield.load` gives it back.
@@ -428,478 +405,63 @@ class SmoothBetaClassifier(ClassifierMixin, BaseEstimator):
         """
         from betafield import state
 
-        now = self._now()
-        check_is_fitted(now)
-        state.save(now, path)
+        state.save(self.field_, path)
 
     # Inside.
 
-    def _now(self) -> Self:
-        """Return the model as it is, whatever another thread teaches it meanwhile."""
-        now = object.__new__(type(self))
-        now.__dict__ = self.__dict__
-        return now
+    def _options(self) -> Options:
+        return Options.of(self).checked()
 
-    def _posterior(self, X: Any) -> Posterior:
-        return self._posterior_at(self._points(X))
+    def _known(self) -> Field | None:
+        """Return what was learned so far, if anything."""
+        return self.__dict__.get("_field_")
 
-    def _points(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        return trials.points(self, X, reset=False)
+    def _points(self, known: Field | None, X: Any) -> tuple[Floats, trials.Features]:
+        """Return the points of trials, and the features there are."""
+        if known is None:
+            return trials.first_points(type(self).__name__, X)
+        return trials.more_points(type(self).__name__, X, known.features), known.features
 
-    def _band_at(
-        self, points: Floats, lipschitz: float, level: float, simultaneous: bool
-    ) -> tuple[Floats, Floats]:
-        bands = self._bands(lipschitz, level, simultaneous)
-        return bands.intervals(self._units_.scaled(points))
-
-    def _more_trials_at(
-        self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
-    ) -> Floats:
-        """Return how many trials more make the band this narrow."""
-        bands = self._bands(lipschitz, level, simultaneous)
-        return bands.more_trials(self._units_.scaled(points), width)
-
-    def _held_at(self, points: Floats) -> Floats:
-        """Return how many trials the heaviest window has."""
-        queries = self._units_.scaled(points) * self.relevance_
-        sums = self._windows_for(self.relevance_).sums(queries, self.bandwidth_, self.n_jobs)
-        return self._reading().size(sums)
-
-    def _bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
-        from betafield.bands import Bands
-
-        if not widths.is_positive(lipschitz):
-            raise ValueError(f"lipschitz: found {lipschitz!r}; a positive number is needed")
-        if not (widths.is_positive(level) and level < 1.0):
-            raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-        self._require_whole_affine()
-        return Bands(
-            self._windows_for(np.ones_like(self.relevance_)),
-            self._reading(),
-            self._sides(),
-            self._seen_,
-            float(lipschitz),
-            min(1.0 - level, 0.5),  # what is proven is for intervals that hold more often than not
-            simultaneous,
-            self.n_jobs,
-        )
-
-    def _require_whole_affine(self) -> None:
-        """Raise where trials are none of which a guarantee is known."""
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"band: this model has {len(self.classes_)} classes; guarantees are for two"
-            )
-        if self._polynomials_:
-            raise ValueError(
-                "band: this model has learned from polynomial contexts; guarantees are for trials "
-                "without contexts and for affine contexts"
-            )
-        if self.windows_.has_sizes or self.windows_.totals[2 : sharing.OTHERS].any():
-            raise ValueError(
-                "band: this model has learned from fractional weights, and a fraction of a trial "
-                "has no outcome of its own; guarantees are for whole weights"
-            )
-
-    def _posterior_at(self, points: Floats, ask: Ask | None = None) -> Posterior:
-        scaled, shapes = self._units_.scaled(points), self._shapes(points)
-        if self._is_local():
-            return self._local_posterior(scaled, shapes)
-        each = [self._counted_posterior(scaled, shapes, record, ask) for record in self.weights_]
-        return each[0] if len(each) == 1 else Blend(np.log(self.weights_["weight"]), each)
-
-    def _counted_posterior(
-        self, scaled: Floats, shapes: Floats, record: Any, ask: Ask | None = None
-    ) -> Posterior:
-        """Return what the sums of windows say."""
-        windows = self._windows_for(record["relevance"])
-        queries, width = scaled * record["relevance"], float(record["width"])
-        sums = ask(windows, queries, width) if ask else windows.sums(queries, width, self.n_jobs)
-        return self._reading().posterior(sums, shapes)
-
-    def _local_posterior(self, scaled: Floats, shapes: Floats) -> Posterior:
-        """Return what local polynomials say: mixtures of Beta(α + n_eff p̂, β + n_eff (1 − p̂))."""
-        from betafield import local
-
-        weights = self.weights_
-        share, worth = np.empty((2, len(scaled), len(weights)))
-        for relevance in np.unique(weights["relevance"], axis=0):
-            these = (weights["relevance"] == relevance).all(axis=1)
-            share[:, these], worth[:, these] = local.estimates(
-                self._windows_for(relevance, gather=True),
-                scaled * relevance,
-                weights["width"][these],
-                weights["degree"][these],
-                self._weigh,
-                self.n_jobs,
-            )
-        alpha, beta = shapes[:, 1:] + worth * share, shapes[:, :1] + worth * (1.0 - share)
-        if len(weights) == 1:
-            return Beta(alpha[:, 0], beta[:, 0])
-        return Mixture(np.log(weights["weight"]), alpha, beta)
-
-    def _windows_for(self, relevance: Floats, gather: bool = False) -> Forest:
-        """Return the windows in which features have this relevance, made when first asked for.
-
-        Those for polynomials may gather trials in cells.
-        """
-        key = (*relevance.tolist(), gather)
-        if key not in self._windows_by_relevance_:
-            windows = self.windows_
-            if not np.array_equal(relevance, self.relevance_):
-                windows = windows.stretched(relevance / self.relevance_)
-            if gather:
-                from betafield import local
-
-                windows = local.gathered(windows, float(self.weights_["width"].min()))
-            self._windows_by_relevance_[key] = windows
-        return self._windows_by_relevance_[key]
-
-    def _is_local(self) -> bool:
-        """Return whether local polynomials, or several widths, are asked for."""
-        return self._is_plain() and bool(len(self.weights_) > 1 or self.weights_["degree"][0])
-
-    def _weigh(self, counts: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-        """Return the trials and the successes of places with these counts."""
-        held = trials.untallied(counts.T, 2).astype(np.float64)
-        return held.sum(axis=1), np.ascontiguousarray(held[:, 1])
-
-    def _mean(self, X: Any) -> Floats:
-        """Return the posterior means, some points at a time: sums may take a kilobyte a point."""
-        points = self._points(X)
-        numbers = self.windows_.width + self.windows_.span[1] + 6 * len(self.weights_)
-        block = max(1, BLOCK // numbers)
-        starts = range(0, max(1, len(points)), block)
-        return np.concatenate([self._posterior_at(points[i : i + block]).mean() for i in starts])
-
-    def _reading(self) -> sharing.Reading:
-        """Return what the sums of a window mean."""
-        return sharing.Reading(
-            len(self.classes_),
-            self._sharing_,
-            self.windows_.width,
-            self.windows_.span,
-            self._polynomials_,
-            self.n_jobs,
-        )
-
-    def _draft(self, blank: bool = False) -> Self:
-        """Return a model with the same attributes, but those learned (in _) where it is blank."""
-        self._check_options()
-        draft = object.__new__(type(self))
-        kept = {k: v for k, v in self.__dict__.items() if not (blank and k.endswith("_"))}
-        draft.__dict__.update(kept)
-        return draft
-
-    def _become(self, draft: Self) -> Self:
-        """Take over what the draft has learned, all at once."""
-        self.__dict__ = draft.__dict__
-        return self
-
-    def _check_options(self) -> None:
-        widths.check(self.bandwidth)
-        if self.metric not in METRICS:
-            raise ValueError(f"metric: found {self.metric!r}; allowed are {', '.join(METRICS)}")
-        if isinstance(self.degree, bool) or self.degree not in ("auto", 0, 1, 2):
-            raise ValueError(f"degree: found {self.degree!r}; allowed are 'auto', 0, 1 and 2")
-        if self.sharing not in sharing.NAMES:
-            raise ValueError(f"sharing: found {self.sharing!r}; allowed are 'exact' and 'mean'")
-        if not widths.is_positive(self.lipschitz):
-            raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
-        if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
-            raise ValueError(
-                f"n_jobs: found {self.n_jobs!r}; allowed are None, positive whole numbers, "
-                "and -1 for all cores"
-            )
-
-    def _add_labels(self, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any) -> Self:
-        points = trials.points(self, X, reset=not self._has_trials())
+    def _of_labels(
+        self, known: Field | None, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any
+    ) -> Field:
+        """Return the field that knows these trials too."""
+        options = self._options()
+        points, features = self._points(known, X)
         outcome = trials.labels(y, len(points))
         weight = trials.weights(sample_weight, len(points))
-        if not self._has_trials():
-            self.classes_ = trials.classes_of(outcome, classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        every = self._classes(known, outcome, classes)
+        columns, context = trials.outcomes(outcome, every), trials.context(context, len(points))
+        return learning.taught(
+            known, options, features, every, Trials(points, columns, weight, context)
+        )
+
+    def _of_counts(
+        self, known: Field | None, X: Any, successes: Any, held: Any, context: Any
+    ) -> Field:
+        options = self._options()
+        points, features = self._points(known, X)
+        classes = np.array([0, 1]) if known is None else known.classes
+        if len(classes) != 2:
+            raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
+        columns = trials.binomial(successes, held, len(points))
+        context = trials.context(context, len(points))
+        return learning.taught(
+            known, options, features, classes, Trials(points, columns, None, context)
+        )
+
+    def _classes(
+        self, known: Field | None, outcome: npt.NDArray[Any], classes: Any
+    ) -> npt.NDArray[Any]:
+        """Return all classes that may come; raise if others were said before."""
+        if known is None:
+            return trials.classes_of(outcome, classes)
+        if classes is not None and not np.array_equal(np.unique(classes), known.classes):
             raise ValueError(
                 f"classes: found {np.unique(classes).tolist()}; "
-                f"the first call said {self.classes_.tolist()}"
+                f"the first call said {known.classes.tolist()}"
             )
-        return self._add(points, trials.outcomes(outcome, self.classes_), weight, context)
-
-    def _add_counts(self, X: Any, successes: Any, held: Any, context: Any) -> Self:
-        points = trials.points(self, X, reset=not self._has_trials())
-        if not self._has_trials():
-            self.classes_ = np.array([0, 1])
-        elif len(self.classes_) != 2:
-            raise ValueError(
-                f"successes: this model has {len(self.classes_)} classes; counts need two"
-            )
-        return self._add(points, trials.binomial(successes, held, len(points)), None, context)
-
-    def _add(
-        self, points: Floats, columns: trials.Columns, weight: Floats | None, context: Any
-    ) -> Self:
-        """Add trials to the windows, and choose windows for all of them."""
-        places = self._placed(points, columns, weight, context)
-        if places is None:
-            return self._require_trials()
-        return self._know(self.windows_.insert(places))
-
-    def _placed(
-        self, points: Floats, columns: trials.Columns, weight: Floats | None, context: Any
-    ) -> Places | None:
-        """Return trials by place, after the units on the first call; None if they teach nothing."""
-        from betafield.windows import Places
-
-        evidence = self._evidence(columns, weight, trials.context(context, len(points)))
-        units.check_bounds(self.bounds, points, evidence.present(len(points)))
-        if not callable(self.prior):
-            self._shapes(points)
-        if evidence.rows is not None:
-            points = points[evidence.rows]
-        if not len(points):
-            return None
-        if not self._has_trials():
-            domain = units.domain(self.bounds, points)
-            self._begin(domain, points, lambda: evidence.weights(len(columns)))
-        axes = self._units_.axes(points)
-        if np.any(self.relevance_ != 1.0):
-            axes *= self.relevance_[:, None]
-        self._seen_ = self._seen_.plus(evidence.seen)
-        return Places(axes, evidence.counts, evidence.shifts)
-
-    def _begin(self, domain: Floats, points: Floats, weigh: Callable[[], Floats]) -> None:
-        """Fix the domain and the units, given the first points and their weights."""
-        from betafield.windows import Forest
-
-        self.bounds_ = domain
-        self._units_ = units.measure(self.scale, domain, points, weigh)
-        self.scale_ = self._units_.unit
-        self.relevance_ = np.ones(points.shape[1])
-        self.windows_ = Forest(points.shape[1], self.metric)
-
-    def _begin_with(self, rows: Rows) -> None:
-        """Take the names of features, the classes and the domain from files."""
-        if self._is_scaled_by("std"):
-            raise ValueError(
-                "scale: found 'std', for which fit_files does not read files twice more; give the "
-                "standard deviations as numbers, one a feature"
-            )
-        nowhere = trials.points(self, rows.header(), reset=True)
-        units.check_bounds(self.bounds, nowhere, np.zeros(1, dtype=np.bool_))
-        self.classes_ = rows.classes()
-        if not callable(self.prior):
-            self._shapes(nowhere)
-        corners = nowhere if self.bounds is not None else self._corners(rows)
-        self._seen_, self._sharing_, self._polynomials_ = sharing.Seen(), self.sharing, ()
-        self._begin(units.domain(self.bounds, corners), nowhere, lambda: np.ones(1))
-        self._choice().degrees()  # what cannot be is said now, not after all rows
-
-    def _corners(self, rows: Rows) -> Floats:
-        """Return the lowest and the highest coordinates of trials that teach something."""
-        corners = np.empty((0, self.n_features_in_))
-        for batch in rows.read("bounds"):
-            with batch.named():
-                points, columns, weight, context = self._observed(batch)
-                context = trials.context(context, len(points))
-                there = self._evidence(columns, weight, context).present(len(points))
-            some = np.concatenate([corners, points[there]])
-            if len(some):
-                corners = np.stack([some.min(axis=0), some.max(axis=0)])
-        if not len(corners):
-            raise rows.nothing("no row that teaches anything")
-        return corners
-
-    def _observed(self, batch: Batch) -> tuple[Floats, trials.Columns, Floats | None, Any]:
-        """Return points, outcomes, weights and contexts of some rows of a file."""
-        points = trials.points(self, batch.points(), reset=False)
-        counts, t = batch.counts(), len(points)
-        if counts is not None:
-            return points, trials.binomial(*counts, t, part=True), None, batch.context()
-        columns = trials.outcomes(batch.outcomes(), np.arange(len(self.classes_)))
-        return points, columns, trials.weights(batch.weights(), t, part=True), batch.context()
-
-    def _in_order(self) -> Self:
-        """Count polynomials of contexts in the order of one `fit`, whichever came first."""
-        from betafield.windows import Forest
-
-        known, ordered = self._polynomials_, tuple(sorted(self._polynomials_))
-        if ordered != known:
-            self._polynomials_, places = sharing.recounted(self.windows_.places, known, ordered)
-            self.windows_ = Forest(self.windows_.d, self.windows_.metric)
-            for part in places:
-                self.windows_ = self.windows_.insert(part)
-        return self
-
-    def _evidence(
-        self, columns: trials.Columns, weight: Floats | None, context: Floats | None
-    ) -> sharing.Evidence:
-        """Return the statistics of these trials; what is known of contexts goes with them."""
-        if not self._has_trials():
-            self._seen_, self._sharing_, self._polynomials_ = sharing.Seen(), self.sharing, ()
-        if context is None:
-            return sharing.plain(columns, weight)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"context: found one where there are {len(self.classes_)} classes; "
-                "contexts are for two"
-            )
-        if self.sharing != self._sharing_:
-            if self._seen_.distorted:
-                raise ValueError(
-                    f"sharing: found {self.sharing!r}; the trials so far were kept for "
-                    f"{self._sharing_!r}, so fit all of them anew"
-                )
-            self._sharing_ = self.sharing
-        evidence = sharing.distorted(columns, weight, context, self._sharing_, self._polynomials_)
-        self._polynomials_ = evidence.polynomials
-        return evidence
-
-    def _require_trials(self) -> Self:
-        """Raise where nothing was learned yet, and nothing can be learned now."""
-        if not self._has_trials():
-            raise ValueError(
-                "context: every trial has equal coefficients, so that none says anything about π; "
-                "one at least must have different ones"
-            )
-        return self
-
-    def _joined(self, other: SmoothBetaClassifier) -> Forest:
-        """Return the windows of both models, the polynomials of the other counted as here."""
-        theirs = other.windows_
-        if not np.array_equal(other.relevance_, self.relevance_):
-            theirs = theirs.stretched(self.relevance_ / other.relevance_)
-        if other._polynomials_ == self._polynomials_ or not other._polynomials_:
-            return self.windows_.merge(theirs)
-        self._polynomials_, places = sharing.recounted(
-            theirs.places, other._polynomials_, self._polynomials_
-        )
-        windows = self.windows_
-        for part in places:
-            windows = windows.insert(part)
-        return windows
-
-    def _know(self, windows: Forest) -> Self:
-        """Replace all trials known by those of these windows, and choose windows for them."""
-        return self._count(windows)._choose()
-
-    def _count(self, windows: Forest) -> Self:
-        """Replace all trials known by those of these windows."""
-        self.windows_ = windows
-        self.n_trials_ = self._seen_.number()
-        most = trials.MOST / (lattice.UNIT if self._seen_.distorted else 1.0)
-        trials.require_countable("trials", np.array(self.n_trials_), most)
-        return self
-
-    def _choose(self) -> Self:
-        """Choose the windows for the trials known: anew as t doubles."""
-        choice = self._choice()
-        self._chosen_ = choice.weighed(self._chosen_, functools.partial(self._weighing, choice))
-        self.weights_ = choice.records(self._chosen_)
-        self.bandwidth_ = float(self.weights_["width"][0])
-        self._relate(self.weights_["relevance"][0])
-        return self
-
-    def _choice(self) -> Choice:
-        """Return what was asked for, and what the choice of windows depends on."""
-        from betafield.choosing import Choice
-
-        relates = ("auto", "ard") if self.bandwidth == "auto" else ("ard",)
-        return Choice(
-            self.bandwidth,
-            self.lipschitz,
-            self.degree,
-            self._is_scaled_by(*relates),
-            self._seen_,
-            len(self.classes_),
-            self._sides(),
-            self.windows_.metric,
-        )
-
-    def _is_scaled_by(self, *names: str) -> bool:
-        return isinstance(self.scale, str) and self.scale in names
-
-    def _weighing(self, choice: Choice) -> Weighing:
-        """Return what finds the windows that predict best."""
-        from betafield import weighing
-
-        scoring: weighing.Scoring = weighing.CountScoring(self._reading(), self.n_jobs)
-        if choice.is_plain:
-            scoring = weighing.LocalScoring(self._weigh, choice.degrees(), self.n_jobs)
-        places, total = self._places_to_weigh()
-        return weighing.Weighing(
-            places,
-            self.windows_.metric,
-            scoring,
-            lambda axes: self._shapes(self._units_.restored(axes)),
-            choice.sides,
-            None if choice.learns_width else choice.width,
-            choice.learns_relevance,
-            weighing.PRICE if self.bandwidth == "auto" else 0.0,
-            total,
-        )
-
-    def _places_to_weigh(self) -> tuple[list[Places], int | None]:
-        """Return the places of all trials, every relevance 1; and how many, if they are not all."""
-        places = self.windows_.places
-        if np.any(self.relevance_ != 1.0):
-            places = [p._replace(axes=p.axes / self.relevance_[:, None]) for p in places]
-        return places, None
-
-    def _is_plain(self) -> bool:
-        """Return whether all there is to learn from are two classes without contexts."""
-        return len(self.classes_) == 2 and not self._seen_.distorted
-
-    def _sides(self) -> Floats:
-        return np.asarray((self.bounds_[:, 1] - self.bounds_[:, 0]) / self.scale_)
-
-    def _relate(self, relevance: Floats) -> None:
-        """Hold the trials in windows of this relevance from now on."""
-        if not np.array_equal(relevance, self.relevance_):
-            self.windows_ = self.windows_.stretched(relevance / self.relevance_)
-            self.relevance_ = relevance
-        self._windows_by_relevance_ = {}
-
-    def _shapes(self, points: Floats) -> Floats:
-        return priors.shapes(self.prior, points, len(self.classes_))
-
-    def _require_alike(self, other: SmoothBetaClassifier) -> None:
-        """Raise unless trials of the other model mean the same here."""
-        if not isinstance(other, SmoothBetaClassifier):
-            raise TypeError(
-                f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
-            )
-        check_is_fitted(other)
-        if self.windows_.metric != other.windows_.metric:
-            raise ValueError(
-                f"other: its metric is {other.windows_.metric}, here it is {self.windows_.metric}"
-            )
-        distorted = self._seen_.distorted and other._seen_.distorted
-        if distorted and self._sharing_ != other._sharing_:
-            raise ValueError(
-                f"other: its sharing is {other._sharing_!r}, here it is {self._sharing_!r}"
-            )
-        ranged = all(m._is_scaled_by("auto", "range", "ard") for m in (self, other))
-        shared = ("n_features_in_", "feature_names_in_", "classes_")
-        for name in (*shared, "bounds_") if ranged else (*shared, "scale_"):
-            ours, theirs = (np.asarray(getattr(model, name, None)) for model in (self, other))
-            if not np.array_equal(ours, theirs):
-                hint = "give both the same `bounds`" if name == "bounds_" else "they must be equal"
-                raise ValueError(
-                    f"other: its {name} is {_listed(theirs)}, here it is {_listed(ours)}; {hint}"
-                )
-        if not np.array_equal(self._units_.origin, other._units_.origin):
-            raise ValueError(
-                f"other: its bounds_ is {_listed(other.bounds_)}, here it is "
-                f"{_listed(self.bounds_)}; give both the same `bounds`"
-            )
-
-    def _has_trials(self) -> bool:
-        return "windows_" in self.__dict__
-
-
-def _listed(values: npt.NDArray[Any]) -> str:
-    return str(values.tolist())
+        return known.classes
 
 
 def load(path: Any) -> SmoothBetaClassifier:
@@ -918,5 +480,4 @@ def load(path: Any) -> SmoothBetaClassifier:
     """
     from betafield import state
 
-    model: SmoothBetaClassifier = state.load(path, SmoothBetaClassifier)
-    return model
+    return SmoothBetaClassifier.of(state.load(path))

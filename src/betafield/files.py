@@ -10,28 +10,34 @@ Files are read as data only: no pickle, no code, no types of others.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import csv
 import glob
 import importlib.util
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield._extras import needed
+from betafield.persistence import kind_of
 
 Ints = npt.NDArray[np.int64]
 
 # Bytes of a Parquet column that are read at once, and of a CSV file, of which pyarrow reads some
 # thirty blocks ahead.
 PARQUET_BUFFER, CSV_BLOCK = 1 << 20, 1 << 20
+# What ends lines, and bytes at the end of a file that are looked at at once.
+LINE_ENDS, TAIL = b"\r\n", 1 << 16
 # Distinct labels beyond which a column is no outcome.
 MOST_CLASSES = 1000
 # Names that a message lists.
@@ -65,12 +71,10 @@ def _named_by(path: Any) -> list[str]:
             f"paths: found {path!r}; a path, a glob, a folder, or a list of them is needed"
         )
     name = os.path.expanduser(os.fsdecode(path))
-    if os.path.isfile(name):
-        return [name]
-    if os.path.isdir(name):
-        return _within(name)
+    if os.path.lexists(name):
+        return _within(name) if os.path.isdir(name) else [_regular(name)]
     matches = glob.glob(name, recursive=True)
-    found = [match for match in matches if os.path.isfile(match)]
+    found = [_regular(match) for match in matches if not os.path.isdir(match)]
     if "**" not in name:  # which names what is in folders itself
         folders = (match for match in matches if os.path.isdir(match))
         found += [file for folder in folders for file in _within(folder)]
@@ -82,15 +86,29 @@ def _named_by(path: Any) -> list[str]:
 
 def _within(folder: str) -> list[str]:
     """Return the files of a folder and of those in it."""
-    inside = (path for path in Path(folder).rglob("*") if path.is_file())
+    inside = (path for path in Path(folder).rglob("*") if not path.is_dir())
     found = [
-        str(path)
+        _regular(str(path))
         for path in inside
         if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not found:
         raise FileNotFoundError(f"paths: found {folder!r}, a folder without files")
     return found
+
+
+def _regular(name: str) -> str:
+    """Return the name of a regular file; another kind could be read once only, or never."""
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"paths: found {name!r}, a link to nothing") from error
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"paths: found {name!r}, {kind_of(mode)}; regular files are needed, which can be read "
+            "more than once"
+        )
+    return name
 
 
 def _file(path: str) -> File:
@@ -167,7 +185,12 @@ class Parquet:
 
 
 class CSV:
-    """A CSV file in UTF-8 whose first line names the columns."""
+    """A CSV file in UTF-8 whose first line names the columns.
+
+    Every line after that is a row: a blank one is a row without values, which is then refused
+    like any missing value, so that results stand beside their rows. Only blank lines before the
+    names are none, and those at the end of a file of two columns or more.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -193,19 +216,46 @@ class CSV:
                 start += len(block)
 
     def _opened(self, columns: dict[str, Any] | None = None) -> Any:
-        csv = arrow().csv
-        return csv.open_csv(
-            self.path,
+        pa = arrow()
+        start, stop = _span(self.path)
+        return pa.csv.open_csv(
+            pa.OSFile(self.path).get_stream(start, stop - start),
             # One thread: only then do errors tell the row.
-            read_options=csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK),
-            parse_options=csv.ParseOptions(newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            convert_options=pa.csv.ConvertOptions(
                 column_types={k: v for k, v in (columns or {}).items() if v is not None},
                 include_columns=list(columns or ()),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
+
+
+def _span(path: str) -> tuple[int, int]:
+    """Return where in a CSV file rows begin and end, without blank lines that are none of them."""
+    stop = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start, names = 0, file.readline(TAIL)
+        while names and not names.strip(LINE_ENDS):
+            start, names = file.tell(), file.readline(TAIL)
+        # Latin-1 knows every byte, and commas and quotes are the same in UTF-8.
+        text = names.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+        columns = next(csv.reader([text]), [])
+        return start, stop if len(columns) < 2 else _end_of_rows(file, start, stop)
+
+
+def _end_of_rows(file: BinaryIO, start: int, stop: int) -> int:
+    """Return the end of the last line that is not blank, its own line end included."""
+    while stop > start:
+        file.seek(max(start, stop - TAIL))
+        tail = file.read(stop - file.tell())
+        kept = tail.rstrip(LINE_ENDS)
+        if kept:
+            line_end = 2 if tail.startswith(b"\r\n", len(kept)) else 1
+            return min(stop, stop - len(tail) + len(kept) + line_end)
+        stop -= len(tail)
+    return start
 
 
 READERS: dict[str, type[Parquet | CSV]] = {".parquet": Parquet, ".pq": Parquet, ".csv": CSV}

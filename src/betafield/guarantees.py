@@ -8,14 +8,14 @@ trials at points drawn evenly. Intervals that hold whatever the points are `band
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from betafield.bandwidth import is_positive, theory
+from betafield import checks, priors
+from betafield.bandwidth import theory
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -24,8 +24,10 @@ Floats = npt.NDArray[np.float64]
 
 # Standard deviations of the number of trials in a window that are looked at, and numbers there.
 SPREAD, NUMBERS = 12.0, 1 << 14
-# Whole numbers up to here are floats.
-MOST_TRIALS = 2**53
+METRICS = ("euclidean", "chebyshev", "manhattan")
+SHAPES = f"(alpha, beta) is needed, both positive numbers, from {priors.LEAST:g} to {priors.MOST:g}"
+# A bias of 1 says nothing; more than this would have no square.
+MOST_BIAS = 1e100
 # E[X | X ≥ a] − max(E X, a) is at most this many standard deviations, for log-concave X.
 CUT = math.sqrt(math.e - 1.0)
 
@@ -58,7 +60,7 @@ def rate(d: int) -> Rate:
     >>> rate(2)
     Rate(l2=-0.5, l1=-0.25, risk=-0.25)
     """
-    _require_count("d", d)
+    checks.whole("d", d)
     return Rate(-2.0 / (d + 2), -1.0 / (d + 2), -1.0 / (d + 2))
 
 
@@ -102,16 +104,16 @@ def error_bound(
     >>> print(round(error_bound(t=1_000, d=1, lipschitz=1.0), 4))
     0.0165
     """
-    _require_count("t", t, least=0)
-    _require_count("d", d)
-    _require_positive("lipschitz", lipschitz)
+    t, d = checks.whole("t", t, low=0), checks.whole("d", d)
+    checks.one_of("metric", metric, METRICS)
+    lipschitz = checks.positive("lipschitz", lipschitz)
     alpha, beta = _checked_prior(prior)
-    _require_background(background, prior)
+    background = _checked_background(background, prior)
     if bandwidth is None:
         bandwidth = theory(max((1.0 - background) * t, 1.0), d, lipschitz)
-    _require_positive("bandwidth", bandwidth)
+    bandwidth = checks.positive("bandwidth", bandwidth)
     held, chance = _numbers_in_window(t, _corner(bandwidth, d, metric))
-    bias, numbers = lipschitz * bandwidth, np.append(held, t)
+    bias, numbers = min(lipschitz * bandwidth, MOST_BIAS), np.append(held, t)
     if background > 0.0:
         given = _bound_under(numbers, bias, background)
     else:
@@ -154,10 +156,6 @@ def _largest_variance(least: float | Floats) -> Any:
 
 def _corner(bandwidth: float, d: int, metric: str) -> float:
     """Return at least the share of the unit cube that lies within `bandwidth` of a corner."""
-    if metric not in ("euclidean", "chebyshev", "manhattan"):
-        raise ValueError(
-            f"metric: found {metric!r}; allowed are 'euclidean', 'chebyshev' and 'manhattan'"
-        )
     reach = min(bandwidth, 1.0)
     if metric == "chebyshev" or d == 1:
         return reach**d
@@ -200,7 +198,7 @@ def trials_needed(
     >>> [trials_needed(0.1**2, d, lipschitz=1.0) for d in (1, 2)]
     [2077, 32131]
     """
-    _require_positive("error", error)
+    checks.positive("error", error)
 
     def is_enough(t: int) -> bool:
         found = error_bound(t, d, lipschitz, None, prior, metric=metric, background=background)
@@ -211,10 +209,8 @@ def trials_needed(
     too_few, enough = 0, 1
     while not is_enough(enough):
         too_few, enough = enough, 2 * enough
-        if enough > MOST_TRIALS:
-            raise ValueError(
-                f"error: found {error!r}; it would take more than {MOST_TRIALS:.1e} trials"
-            )
+        rule = f"it would take more than {checks.MOST:.1e} trials"
+        checks.require(enough <= checks.MOST, "error", error, rule)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         too_few, enough = (too_few, middle) if is_enough(middle) else (middle, enough)
@@ -262,19 +258,24 @@ def certificate(
     >>> bool(known["more_trials"][0] < known["more_trials"][1])
     True
     """
-    _require_positive("width", width)
+    from betafield.estimators import SmoothBetaClassifier
+
+    checks.instance("model", model, SmoothBetaClassifier, "a SmoothBetaClassifier is needed")
+    checks.positive("width", width)
+    checks.flag("simultaneous", simultaneous)
     asked = lipschitz, level, simultaneous
-    points, posterior = model._points(X), model.posterior(X)
+    field, points = model.asked(X)
+    posterior = field.posterior(points)
     low, high = posterior.interval(level)
-    guaranteed_low, guaranteed_high = model.band(X, *asked)
+    guaranteed_low, guaranteed_high = field.band(points, *asked)
     columns = {
-        "trials": model._held_at(points),
+        "trials": field.n_near(points),
         "mean": posterior.mean(),
         "low": low,
         "high": high,
         "guaranteed_low": guaranteed_low,
         "guaranteed_high": guaranteed_high,
-        "more_trials": model._more_trials_at(points, width, *asked),
+        "more_trials": field.more_trials(points, width, *asked),
     }
     table = np.empty(len(points), dtype=[(name, np.float64) for name in columns])
     for name, values in columns.items():
@@ -285,30 +286,20 @@ def certificate(
 # What is asked for -------------------------------------------------------------------------
 
 
-def _require_count(name: str, value: Any, least: int = 1) -> None:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or int(value) < least:
-        raise ValueError(f"{name}: found {value!r}; a whole number from {least} on is needed")
-    if int(value) > MOST_TRIALS:
-        raise ValueError(f"{name}: found {value!r}; at most {MOST_TRIALS} is possible")
-
-
-def _require_positive(name: str, value: Any) -> None:
-    if not is_positive(value):
-        raise ValueError(f"{name}: found {value!r}; a positive number is needed")
-
-
 def _checked_prior(prior: Any) -> tuple[float, float]:
-    good = isinstance(prior, (tuple, list)) and len(prior) == 2 and all(map(is_positive, prior))
-    if not good:
-        raise ValueError(f"prior: found {prior!r}; (alpha, beta) is needed, both positive numbers")
-    return float(prior[0]), float(prior[1])
+    """Return α and β; no functions of x, for the bound is that of every x."""
+    good = isinstance(prior, (tuple, list)) and len(prior) == 2
+    checks.require(good, "prior", prior, SHAPES)
+    alpha, beta = (
+        checks.number("prior", a, SHAPES, low=priors.LEAST, high=priors.MOST) for a in prior
+    )
+    return alpha, beta
 
 
-def _require_background(background: Any, prior: tuple[float, float]) -> None:
-    if not (background == 0.0 or (is_positive(background) and background < 1.0)):
-        raise ValueError(f"background: found {background!r}; a number from 0 to below 1 is needed")
-    if background and tuple(prior) != (1.0, 1.0):
-        raise ValueError(
-            f"prior: found {prior!r} and a background; under one the bound is for (1.0, 1.0)"
-        )
+def _checked_background(background: Any, prior: tuple[float, float]) -> float:
+    rule = "a number from 0 to below 1 is needed"
+    share = checks.number("background", background, rule, low=0.0, below=1.0)
+    if share:
+        rule = "under a background the bound is for (1.0, 1.0)"
+        checks.require(tuple(prior) == (1.0, 1.0), "prior", prior, rule)
+    return share

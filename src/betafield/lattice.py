@@ -49,7 +49,8 @@ def shift(likelihood: Floats) -> Floats:
     >>> shift(np.array([[0.5, 1.0], [1.0, 0.5]])).round(4).tolist()
     [0.6931, -0.6931]
     """
-    logs = np.log(likelihood)
+    # NumPy takes logarithms of a strided view by another routine, which may round otherwise.
+    logs = np.log(np.ascontiguousarray(likelihood))
     return np.asarray((logs[..., 1] - logs[..., 0]).clip(-EDGE, EDGE))
 
 

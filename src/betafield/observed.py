@@ -15,11 +15,13 @@ import numpy.typing as npt
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import sharing, trials
 from betafield.estimators import SmoothBetaClassifier
+from betafield.evidence import Evidence, Totals
+from betafield.evidence.columns import of_trials, untallied
 from betafield.posteriors.base import blocks
 
 if TYPE_CHECKING:
+    from betafield.field import Field
     from betafield.windows import Places
 
 Floats = npt.NDArray[np.float64]
@@ -130,12 +132,12 @@ def observed(model: SmoothBetaClassifier) -> Observed:
     ([1.0, 2.0, 3.0], [2.0, 1.0, 1.0], [1.0, 1.0, 1.0])
     """
     places = _places(model)
-    if model._seen_.distorted and model._sharing_ == "exact":
+    if model.field_.totals.distorted and model.field_.sharing == "exact":
         axes, (held,) = _joined(places.axes, _sizes(model, places)[None])
         return Observed(_points(model, axes), held, None, feature_names(model), _LIKELIHOODS)
     k = len(model.classes_)
     axes, sums = _joined(places.axes, places.counts[: 2 * k])
-    counts = trials.untallied(sums.T, k).astype(np.float64)
+    counts = untallied(sums.T, k).astype(np.float64)
     return Observed(_points(model, axes), counts.sum(axis=1), counts, feature_names(model))
 
 
@@ -154,9 +156,7 @@ def _places(model: SmoothBetaClassifier) -> Places:
         raise TypeError(
             "model: its trials are on workers; `model.compute()` gives a local one that has them"
         )
-    places = concatenate(model.windows_.places)
-    places.axes[:] /= model.relevance_[:, None]
-    return places
+    return concatenate(model.field_.places())
 
 
 def require_model(model: Any) -> None:
@@ -168,7 +168,7 @@ def require_model(model: Any) -> None:
 
 def _points(model: SmoothBetaClassifier, axes: Floats) -> Floats:
     """Return places in the features' own units; rounding takes none out of the bounds given."""
-    points = model._units_.restored(axes)
+    points = model.field_.units.restored(axes)
     if model.bounds is not None:
         points = points.clip(*model.bounds_.T)
     return np.ascontiguousarray(points)
@@ -176,10 +176,8 @@ def _points(model: SmoothBetaClassifier, axes: Floats) -> Floats:
 
 def _sizes(model: SmoothBetaClassifier, places: Places) -> Floats:
     """Return the number of trials of each place, whatever is known of them."""
-    seen = sharing.Seen()
-    return sharing.Evidence(None, places.counts, places.shifts, seen, model._polynomials_).weights(
-        2
-    )
+    polynomials = model.field_.polynomials
+    return Evidence(None, places.counts, places.shifts, Totals(), polynomials).weights(2)
 
 
 def _joined(axes: Floats, amounts: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
@@ -302,7 +300,7 @@ def why_not_left_out(model: SmoothBetaClassifier) -> str | None:
     require_model(model)
     if len(model.classes_) > 2:
         return f"the model has {len(model.classes_)} classes; calibration is for two"
-    if model._seen_.distorted:
+    if model.field_.totals.distorted:
         return "the model has learned from contexts, so outcomes do not show π"
     if model.n_trials_ < FEWEST:
         return f"there are {model.n_trials_:g} trials; {FEWEST} are needed at least"
@@ -347,12 +345,12 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
         raise ValueError(f"n: found {n!r}; a whole number from 1 on is needed")
     if why_not_left_out(model) is not None:
         return None
-    places = _places(model)
+    field, places = model.field_, _places(model)
     axes, counts = _joined(places.axes, places.counts)
     rng = np.random.default_rng(random_state)
     asked = np.zeros(axes.shape[1], dtype=np.bool_)
     asked[rng.permutation(axes.shape[1])[: int(n)]] = True
-    parts = [_predicted(model, axes, counts, fold, asked) for fold in _dealt(counts, rng)]
+    parts = [_predicted(field, axes, counts, fold, asked) for fold in _dealt(counts, rng)]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -370,40 +368,34 @@ def _dealt(counts: Ints, rng: np.random.Generator) -> list[Ints]:
 
 
 def _predicted(
-    model: SmoothBetaClassifier,
-    axes: Floats,
-    counts: Ints,
-    fold: Ints,
-    asked: npt.NDArray[np.bool_],
+    field: Field, axes: Floats, counts: Ints, fold: Ints, asked: npt.NDArray[np.bool_]
 ) -> LeftOut:
     """Return what the other folds say of the trials of this one at the places asked."""
     asked = asked & fold.any(axis=0)
-    points = model._units_.restored(axes[:, asked])
-    ended = trials.untallied(fold[:, asked].T, 2).astype(np.float64)
-    predicted = _chances(model, axes, counts - fold, points)
+    points = field.units.restored(axes[:, asked])
+    ended = untallied(fold[:, asked].T, 2).astype(np.float64)
+    predicted = _chances(field, axes, counts - fold, points)
     return LeftOut(predicted, ended[:, 1], ended.sum(axis=1))
 
 
-def _chances(model: SmoothBetaClassifier, axes: Floats, counts: Ints, points: Floats) -> Floats:
+def _chances(field: Field, axes: Floats, counts: Ints, points: Floats) -> Floats:
     """Return the probabilities of success at some points, learned from these counts only."""
     if not counts.any():
-        shapes = np.broadcast_to(model._shapes(points), (len(points), 2))
+        shapes = np.broadcast_to(field.shapes(points), (len(points), 2))
         return np.asarray(shapes[:, 1] / shapes.sum(axis=1))
-    learner, chances = _learner(model, axes, counts), np.empty(len(points))
+    learner, chances = _learner(field, axes, counts), np.empty(len(points))
     for block in blocks(len(points), BLOCK):
-        chances[block] = learner._posterior_at(points[block]).mean()
+        chances[block] = learner.posterior(points[block]).mean()
     return chances
 
 
-def _learner(model: SmoothBetaClassifier, axes: Floats, counts: Ints) -> SmoothBetaClassifier:
-    """Return a model with the same parameters, units and windows that knows these trials only."""
-    from betafield.windows import Forest, Places
+def _learner(field: Field, axes: Floats, counts: Ints) -> Field:
+    """Return a field with the same options, units and windows that knows these trials only."""
+    from betafield.windows import Places
 
-    draft = model._draft()
-    draft.relevance_ = np.ones(len(axes))
     wholes, fractions = (int(part.sum()) for part in (counts[:2], counts[2:]))
-    draft._seen_ = sharing.Seen(wholes * int(trials.FRACTIONS) + fractions)
     there = counts.any(axis=0)
-    return draft._know(
-        Forest(len(axes), model.windows_.metric).insert(Places(axes[:, there], counts[:, there]))
+    return field.with_only(
+        Places(axes[:, there], counts[:, there]),
+        of_trials(wholes, fractions),
     )

@@ -18,7 +18,12 @@ then each value by whoever asked for it. A checksum tells damage, not intent: wh
 can sign it anew.
 
 A file is written beside the old one and takes its place when all of it is on disk: a crash at any
-instant leaves the one or the other.
+instant leaves the one or the other. Whoever writes holds a lock on the file beside, which ends with
+the process, however that ends; so the next save into the same folder can tell what a killed one has
+left there, and removes it. It never removes what a living process writes, on one machine and where
+locks reach the others. Where a file system has no locks, nothing is removed; where they do not
+reach other machines (NFS mounted with nolock), a save that loses its file raises, and the old file
+stays.
 """
 
 from __future__ import annotations
@@ -33,10 +38,15 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -52,6 +62,8 @@ MOST_HEADER = 1 << 22
 # Digits of a whole number: a float that is one has no more.
 MOST_DIGITS = 400
 MOST_DIMENSIONS = 4
+# How names of files begin and end that are not yet in their place.
+LEFT = ".betafield-saving-", ".tmp"
 CHUNK = 1 << 20
 
 
@@ -80,7 +92,7 @@ def write(path: Any, kind: str, values: Any, arrays: Mapping[str, npt.NDArray[An
     ...     read(f"{folder}/a", "squares")
     ({'of': '1 to 3'}, {'all': array([1, 4, 9])})
     """
-    name = _named(path)
+    name = file_name(path)
     stored = {key: _portable(key, array) for key, array in arrays.items()}
     layout = [[key, array.dtype.str, list(array.shape)] for key, array in stored.items()]
     text = _spelled({"arrays": layout, "kind": kind, "values": values})
@@ -126,21 +138,81 @@ def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 def replacing(name: str) -> Iterator[BinaryIO]:
     """Give a new file, which takes the place of the one of this name when all of it is on disk."""
     target, mode = _target(name)
-    beside = os.path.join(os.path.dirname(target), f".betafield-{secrets.token_hex(8)}.tmp")
+    folder = os.path.dirname(target)
+    _sweep(folder)
     try:
-        with _created(beside, mode) as file:
+        with _beside(folder, mode) as (file, beside):
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
+            _take_place(file, beside, target)
+    except OSError as error:
+        why = f"path: {name!r} was not saved: {error.strerror or error}"
+        raise OSError(error.errno, why) from error
+    _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _beside(folder: str, mode: int | None) -> Iterator[tuple[BinaryIO, str]]:
+    """Give a new file, ours as long as it is open, and its name, which is gone at the end."""
+    file, beside = _created(folder, mode)
+    try:
+        with file:
+            yield file, beside
+    finally:
+        with contextlib.suppress(OSError):  # it has another name by now
             os.unlink(beside)
-        if isinstance(error, OSError):
-            why = f"path: {name!r} was not saved: {error.strerror or error}"
-            raise OSError(error.errno, why) from error
-        raise
-    _sync_folder(os.path.dirname(target))
+
+
+def _created(folder: str, mode: int | None) -> tuple[BinaryIO, str]:
+    """Return a new file that is locked, with this mode, or with the one that is usual."""
+    while True:
+        beside = os.path.join(folder, f"{LEFT[0]}{secrets.token_hex(8)}{LEFT[1]}")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(beside, flags, 0o666), "wb")
+        _lock(file, wait=True)
+        # Before it was locked, somebody may have taken it for one that was left.
+        if os.path.exists(beside):
+            break
+        file.close()
+    if mode is not None and hasattr(os, "fchmod"):
+        os.fchmod(file.fileno(), mode)
+    return file, beside
+
+
+def _take_place(file: BinaryIO, beside: str, target: str) -> None:
+    """Rename the file, which stays locked meanwhile where the system renames open files."""
+    if fcntl is None:
+        file.close()
+    os.replace(beside, target)
+
+
+def _sweep(folder: str) -> None:
+    """Remove what killed saves have left in a folder; nobody holds a lock on it any more."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if fcntl is not None and name.startswith(LEFT[0]) and name.endswith(LEFT[1]):
+                _remove_if_left(os.path.join(folder, name))
+
+
+def _remove_if_left(path: str) -> None:
+    with contextlib.suppress(OSError):
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            # What has another name since is gone from this one, which nobody uses again.
+            if _lock(file, wait=False):
+                os.unlink(path)
+
+
+def _lock(file: IO[bytes], wait: bool) -> bool:
+    """Return whether the file could be locked, until it is closed or the process ends."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody holds it, or there are no locks here
+        return False
+    return True
 
 
 def _target(name: str) -> tuple[str, int | None]:
@@ -154,15 +226,6 @@ def _target(name: str) -> tuple[str, int | None]:
     if not os.access(target, os.W_OK):
         raise PermissionError(f"path: {name!r} may not be written")
     return target, stat.S_IMODE(mode)
-
-
-def _created(name: str, mode: int | None) -> BinaryIO:
-    """Return a new file with this mode, or with the one that is usual."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(name, flags, 0o666), "wb")
-    if mode is not None and hasattr(os, "fchmod"):
-        os.fchmod(file.fileno(), mode)
-    return file
 
 
 def _sync_folder(folder: str) -> None:
@@ -202,7 +265,7 @@ def read(path: Any, kind: str) -> tuple[Any, Arrays]:
     OSError
         Where it cannot be read.
     """
-    name = _named(path)
+    name = file_name(path)
     with _opened(name) as file:
         size = os.fstat(file.fileno()).st_size
         length = _header_length(name, file, size)
@@ -217,7 +280,8 @@ def read(path: Any, kind: str) -> tuple[Any, Arrays]:
         return header["values"], {a.name: _array(name, file, a) for a in layout}
 
 
-def _named(path: Any) -> str:
+def file_name(path: Any) -> str:
+    """Return the name of a file, given its name or path."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: found {_short(path)}; the name of a file is needed")
     name = os.path.expanduser(os.fsdecode(path))
@@ -255,8 +319,24 @@ def _opened(name: str) -> BufferedReader:
 
 def _require_regular(name: str, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "a pipe, a socket or a device"
-        raise _refusal(name, f"is {what}; a file is needed")
+        raise _refusal(name, f"is {kind_of(mode)}; a regular file is needed")
+
+
+def kind_of(mode: int) -> str:
+    """Return what has this mode, in words.
+
+    Examples
+    --------
+    >>> kind_of(os.stat(os.devnull).st_mode)
+    'a device'
+    """
+    kinds = {
+        stat.S_IFREG: "a regular file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def _header_length(name: str, file: BinaryIO, size: int) -> int:

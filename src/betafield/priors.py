@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
+
 Floats = npt.NDArray[np.float64]
 Field = float | Callable[[Floats], npt.ArrayLike]
 
-# A shape counts trials that might have been: no more than can be counted.
-MOST = 2.0**62
+# A shape counts trials that might have been: no more than can be counted, and no fewer than
+# leave a trace in sums of floats.
+LEAST, MOST = 2.0**-62, 2.0**62
 
 
 @dataclass(frozen=True)
@@ -45,28 +48,26 @@ class Prior:
     def __call__(self, X: Floats) -> tuple[Floats, Floats]:
         """Return α and β at the points X, of shape (m, d)."""
         m, v = _on("mean", self.mean, X), _on("variance", self.variance, X)
-        good = (m > 0) & (m < 1) & (v > 0) & (v < m * (1 - m))
+        with np.errstate(over="ignore"):  # of what is no mean
+            most = m * (1 - m)
+        good = (m > 0) & (m < 1) & (v >= most / MOST) & (v < most)
         if not good.all():
             row = int(np.argmin(good))
             raise ValueError(
                 f"prior row {row}: found mean {m[row]:g} and variance {v[row]:g}; "
                 "0 < mean < 1 and 0 < variance < mean (1 - mean) are needed"
             )
-        size = m * (1 - m) / v - 1
+        size = most / v - 1
         return m * size, (1 - m) * size
 
 
 def _on(name: str, field: Field, X: Floats) -> Floats:
     """Return one value a point of a number or a function."""
-    values = field(X) if callable(field) else field
-    try:
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), len(X))
-    except (TypeError, ValueError) as error:
-        what = f"shape {np.shape(values)}" if np.ndim(values) else repr(values)
-        raise ValueError(
-            f"prior: found {what} as its {name} at {len(X)} points; a number or one number a "
-            "point is needed"
-        ) from error
+    rule = f"its {name} at {len(X)} points is a number or one number a point"
+    values = checks.array("prior", field(X) if callable(field) else field, rule)
+    if values.shape not in ((), (1,), (len(X),)):
+        raise ValueError(f"prior: found shape {values.shape}; {rule}")
+    return np.broadcast_to(values, len(X))
 
 
 def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
@@ -84,24 +85,28 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
     columns = _columns(given, X, n_classes)
     if n_classes == 2:
         columns = columns[::-1]
-    good = (columns > 0) & (columns <= MOST)
+    good = (columns >= LEAST) & (columns <= MOST)
     if not good.all():
         which, row = (int(i) for i in np.argwhere(~good)[0])
         where = f"prior row {row}" if callable(prior) else "prior"
         raise ValueError(
             f"{where}: found a shape of {float(columns[which, row])!r}; "
-            f"shapes must be positive and finite, at most {MOST:g}"
+            f"shapes must be positive and finite, from {LEAST:g} to {MOST:g}"
         )
     return columns.T
 
 
 def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
     """Return the prior as (n_classes, m), or (n_classes, 1) where it is the same everywhere."""
+    rule = _wanted(n_classes)
+    checks.refuse_masked("prior", given)
+    if not (isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)):
+        raise TypeError(f"prior: found {checks.spelled(given)}; {rule}")
+    parts = [np.atleast_1d(checks.array("prior", part, rule)) for part in given]
     try:
-        parts = [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in given]
         columns = np.stack(np.broadcast_arrays(*parts))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"prior: found {given!r}; {_wanted(n_classes)}") from error
+    except ValueError as error:
+        raise ValueError(f"prior: found {checks.spelled(given)}; {rule}") from error
     if n_classes > 2 and len(columns) == 2 and np.array_equal(*columns):
         columns = np.repeat(columns[:1], n_classes, axis=0)
     if columns.ndim != 2 or len(columns) != n_classes or columns.shape[1] not in (1, len(X)):

@@ -11,14 +11,19 @@ can be loaded. What a caller may choose badly, such as a width of 1e-300, may st
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+import betafield.choosing.candidates as candidates
 from betafield import bandwidth as widths
-from betafield import lattice, persistence, plain, priors, sharing, trials, units, weighing
+from betafield import lattice, persistence, plain, priors, trials, units
+from betafield.evidence import Polynomial, Totals
+from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable
+from betafield.evidence.encode import MOST_POLYNOMIALS
+from betafield.field import Field
+from betafield.options import SHARINGS, Options
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, one_of, require, taken, whole
 from betafield.windows import Forest, Places, Shifts
@@ -53,6 +58,10 @@ VALUES = (
     "waiting",
 )
 CHOSEN = ("bandwidth", "degrees", "relevance", "trials")
+# Windows in use, by their names in files, which had another for one of them.
+RECORD = {field: field for field in candidates.Candidate._fields} | {
+    "effective_parameters": "complexity"
+}
 FLOATS, INTEGERS = (np.float64,), (np.int8, np.int16, np.int32, np.int64)
 # Indexes of a forest, each larger than all after it; and what is no limit but that of the file.
 MOST_INDEXES, MANY = 64, persistence.MOST_HEADER
@@ -66,10 +75,10 @@ class Learned(NamedTuple):
     names: list[str] | None
     bounds: Floats
     units: units.Units
-    seen: sharing.Seen
+    seen: Totals
     sharing: str
     metric: str
-    polynomials: tuple[sharing.Polynomial, ...]
+    polynomials: tuple[Polynomial, ...]
     weights: Records
     chosen: Chosen | None
     built: list[Places]
@@ -81,81 +90,78 @@ class Learned(NamedTuple):
         return [*self.built, *self.waiting]
 
 
-def save(model: Any, path: Any) -> None:
-    """Write a fitted model to a file."""
-    persistence.write(path, KIND, *stored(model))
+def save(field: Field, path: Any) -> None:
+    """Write a field to a file."""
+    persistence.write(path, KIND, *stored(field))
 
 
-def load(path: Any, make: Callable[..., Any]) -> Any:
-    """Return the model of a file; `make` gives one without trials that has these options."""
+def load(path: Any) -> Field:
+    """Return the field of a file."""
     values, arrays = persistence.read(path, KIND)
     try:
-        return restored(values, arrays, make)
+        return restored(values, arrays)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"path: {str(path)!r} holds no sound model: {error}") from error
 
 
-def stored(model: Any) -> tuple[dict[str, Any], Arrays]:
-    """Return a fitted model as plain values and arrays, which are sound."""
-    model._check_options()
-    values, arrays = _state(model)
-    _require_options(model, _learned(values, arrays))
+def stored(field: Field) -> tuple[dict[str, Any], Arrays]:
+    """Return a field as plain values and arrays, which are sound."""
+    options = field.options.checked()
+    values, arrays = _state(field)
+    _require_options(options, _learned(values, arrays))
     return values, arrays
 
 
-def restored(values: Any, arrays: Arrays, make: Callable[..., Any]) -> Any:
-    """Return the model of these values and arrays, all of which must belong to it."""
+def restored(values: Any, arrays: Arrays) -> Field:
+    """Return the field of these values and arrays, all of which must belong to it."""
     fields = fields_of("values", values, VALUES)
-    model = blank(fields["options"], make)
+    options = restored_options(fields["options"])
     learned = _learned(fields, arrays)
-    _require_options(model, learned)
-    model.__dict__.update(_attributes(learned))
-    return model
+    _require_options(options, learned)
+    return _field(options, learned)
 
 
-def stored_options(model: Any) -> dict[str, Any]:
-    """Return the options of a model as JSON has them."""
-    return {name: plain.stored(name, getattr(model, name)) for name in OPTIONS}
+def stored_options(options: Options) -> dict[str, Any]:
+    """Return options as JSON has them."""
+    return {name: plain.stored(name, getattr(options, name)) for name in OPTIONS}
 
 
-def blank(options: Any, make: Callable[..., Any]) -> Any:
-    """Return a model without trials that has these options."""
-    given = fields_of("options", options, OPTIONS)
-    model = make(**{name: plain.option(name, given[name]) for name in OPTIONS})
-    model._check_options()
-    return model
+def restored_options(values: Any) -> Options:
+    """Return the options of these values, which must be allowed."""
+    given = fields_of("options", values, OPTIONS)
+    return Options(**{name: plain.option(name, given[name]) for name in OPTIONS}).checked()
 
 
 # Out ---------------------------------------------------------------------------------------
 
 
-def _state(model: Any) -> tuple[dict[str, Any], Arrays]:
-    """Return the values and the arrays of a fitted model."""
-    built, waiting = model.windows_.parts
-    names = getattr(model, "feature_names_in_", None)
+def _state(field: Field) -> tuple[dict[str, Any], Arrays]:
+    """Return the values and the arrays of a field."""
+    built, waiting = field.windows.parts
+    names = field.features.names
     values = {
         "built": len(built),
-        "chosen": _stored_choice(model),
-        "classes": plain.stored_labels(model.classes_),
-        "metric": model.windows_.metric,
-        "n_features": int(model.n_features_in_),
+        "chosen": _stored_choice(field.chosen),
+        "classes": plain.stored_labels(field.classes),
+        "metric": field.windows.metric,
+        "n_features": field.features.number,
         "names": None if names is None else [str(name) for name in names],
-        "options": stored_options(model),
-        "seen": list(model._seen_),
-        "sharing": model._sharing_,
+        "options": stored_options(field.options),
+        "seen": list(field.totals),
+        "sharing": field.sharing,
         "waiting": len(waiting),
     }
-    polynomials = model._polynomials_
+    polynomials = field.polynomials
     arrays = {
-        "bounds": model.bounds_,
-        "origin": model._units_.origin,
-        "unit": model._units_.unit,
+        "bounds": field.bounds,
+        "origin": field.units.origin,
+        "unit": field.units.unit,
         "coefficients": np.array([c for row in polynomials for c in row], dtype=np.float64),
         "lengths": np.array([len(row) for row in polynomials], dtype=np.int64),
-        **_stored_records("weights", model.weights_),
+        **_stored_records("weights", field.weights),
     }
-    if values["chosen"] is not None:
-        arrays |= _stored_records("chosen", model._chosen_[2])
+    if field.chosen is not None:
+        arrays |= _stored_records("chosen", field.chosen[2])
     for i, places in enumerate(built):
         arrays |= _stored_places(f"built.{i}", places)
     for i, places in enumerate(waiting):
@@ -163,11 +169,11 @@ def _state(model: Any) -> tuple[dict[str, Any], Arrays]:
     return values, arrays
 
 
-def _stored_choice(model: Any) -> dict[str, Any] | None:
+def _stored_choice(chosen: Chosen | None) -> dict[str, Any] | None:
     """Return for how many trials windows were chosen, and what was asked for."""
-    if model._chosen_ is None:
+    if chosen is None:
         return None
-    t, (bandwidth, relevance, degrees), _ = model._chosen_
+    t, (bandwidth, relevance, degrees), _ = chosen
     return {
         "bandwidth": plain.stored("bandwidth", bandwidth),
         "degrees": list(degrees),
@@ -177,7 +183,7 @@ def _stored_choice(model: Any) -> dict[str, Any] | None:
 
 
 def _stored_records(name: str, records: Records) -> Arrays:
-    return {f"{name}.{field}": records[field] for field in weighing.Candidate._fields}
+    return {f"{name}.{stored}": records[field] for field, stored in RECORD.items()}
 
 
 def _stored_places(name: str, places: Places) -> Arrays:
@@ -208,7 +214,7 @@ def _learned(values: dict[str, Any], arrays: Arrays) -> Learned:
         _domain(left, d),
         _units(left, d),
         seen,
-        one_of("sharing", values["sharing"], sharing.NAMES),
+        one_of("sharing", values["sharing"], SHARINGS),
         one_of("metric", values["metric"], tuple(METRICS)),
         _polynomials(left),
         _records(left, "weights", d),
@@ -230,15 +236,15 @@ def _names(values: Any, d: int) -> list[str] | None:
     return list(values)
 
 
-def _seen(values: Any) -> sharing.Seen:
+def _seen(values: Any) -> Totals:
     """Return the trials seen: what contexts take away is theirs."""
     require(isinstance(values, list) and len(values) == 4, "seen", values, "four numbers")
-    most = int(trials.MOST * trials.FRACTIONS)
-    seen = sharing.Seen(*(whole("seen", value, 0, most) for value in values))
+    most = int(MOST * FRACTIONS)
+    seen = Totals(*(whole("seen", value, 0, most) for value in values))
     is_sound = max(seen.low, seen.high) <= seen.distorted <= seen.trials and seen.trials > 0
     require(is_sound, "seen", values, "trials, not more of them distorted, nor more taken off")
-    countable = trials.MOST / (lattice.UNIT if seen.distorted else 1.0)
-    trials.require_countable("trials", np.array(seen.number()), countable)
+    countable = MOST / (lattice.UNIT if seen.distorted else 1.0)
+    require_countable("trials", np.array(seen.number()), countable)
     return seen
 
 
@@ -256,10 +262,10 @@ def _units(left: Arrays, d: int) -> units.Units:
     return units.Units(origin, unit)
 
 
-def _polynomials(left: Arrays) -> tuple[sharing.Polynomial, ...]:
+def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
     """Return the polynomials counted: all different, the highest coefficient of each 1."""
     lengths = taken(left, "lengths", (np.int64,), None)
-    require(lengths.size <= sharing.MOST_POLYNOMIALS, "lengths", lengths.size, "fewer")
+    require(lengths.size <= MOST_POLYNOMIALS, "lengths", lengths.size, "fewer")
     is_sound = np.all((lengths >= 3) & (lengths <= trials.HIGHEST + 1))
     require(is_sound, "lengths", lengths, f"3 to {trials.HIGHEST + 1} coefficients")
     flat = taken(left, "coefficients", FLOATS, int(lengths.sum()))
@@ -271,20 +277,22 @@ def _polynomials(left: Arrays) -> tuple[sharing.Polynomial, ...]:
 
 
 def _records(left: Arrays, name: str, d: int) -> Records:
-    """Return windows as `weighing.records` has them."""
+    """Return windows as `candidates.records` has them."""
     width = left.get(f"{name}.width", np.empty(0))
-    require(width.ndim == 1 and 1 <= width.size <= weighing.HEAVIEST, name, width.shape, "a few")
-    found = np.repeat(weighing.records([weighing.given(1.0, 0, d)]), width.size)
-    for field in weighing.Candidate._fields:
+    require(width.ndim == 1 and 1 <= width.size <= candidates.HEAVIEST, name, width.shape, "a few")
+    found = np.repeat(candidates.records([candidates.given(1.0, 0, d)]), width.size)
+    for field, stored in RECORD.items():
         kinds = (found.dtype[field].base.type,)
-        found[field] = taken(left, f"{name}.{field}", kinds, *found[field].shape)
+        found[field] = taken(left, f"{name}.{stored}", kinds, *found[field].shape)
     relevance, width, weight = found["relevance"], found["width"], found["weight"]
-    is_relevant = np.all((relevance >= weighing.LEAST) & (relevance <= 1.0))
-    require(is_relevant, f"{name}.relevance", relevance.tolist(), f"{weighing.LEAST} to 1")
+    is_relevant = np.all((relevance >= candidates.LEAST) & (relevance <= 1.0))
+    require(is_relevant, f"{name}.relevance", relevance.tolist(), f"{candidates.LEAST} to 1")
     is_wide = np.all((width > 0.0) & (width < np.inf))
     require(is_wide, f"{name}.width", width.tolist(), "positive finite numbers")
-    is_weighed = np.all(weight > 0.0) and abs(weight.sum() - 1.0) <= weighing.TIE
+    is_weighed = np.all(weight > 0.0) and abs(weight.sum() - 1.0) <= candidates.TIE
     require(is_weighed, f"{name}.weight", weight.tolist(), "positive ones that add up to 1")
+    told = np.stack([found["score"], found["effective_parameters"]])  # NaN of what was not weighed
+    require(not np.isinf(told).any(), f"{name}.score", told.tolist(), "finite numbers and NaN")
     degrees = widths.weighed_degrees(d)
     is_sound = np.isin(found["degree"], degrees).all()
     require(is_sound, f"{name}.degree", found["degree"].tolist(), degrees)
@@ -329,7 +337,7 @@ def _shifts(left: Arrays, name: str, t: int) -> Shifts:
         return Shifts(values, held)
     size = taken(left, f"{name}.sizes", FLOATS, t)
     # In units of 2⁻³² they must be int64.
-    is_sound = np.all((size > 0.0) & (size < trials.MOST / trials.FRACTIONS))
+    is_sound = np.all((size > 0.0) & (size < MOST / FRACTIONS))
     require(is_sound, f"{name}.sizes", "others", "positive ones that can be counted")
     return Shifts(values, held, size)
 
@@ -338,7 +346,7 @@ def _require_countable(name: str, counts: npt.NDArray[Any]) -> None:
     """Raise unless no count is below 0, and each column can be added up."""
     require(counts.min(initial=0) >= 0, name, "counts below 0", "others")
     for column in counts:
-        trials.require_countable(name, column)
+        require_countable(name, column)
 
 
 # What must hold of all parts together ------------------------------------------------------
@@ -354,10 +362,10 @@ def _require_counted(learned: Learned) -> None:
         for i, column in enumerate(part.counts.sum(axis=1, dtype=np.int64).tolist()):
             totals[i] += column
         shifted += 0 if part.shifts is None else _amount(part.shifts)
-    require(max(totals, default=0) <= trials.MOST, "counts", max(totals, default=0), "fewer")
-    unit = int(trials.FRACTIONS)
+    require(max(totals, default=0) <= MOST, "counts", max(totals, default=0), "fewer")
+    unit = int(FRACTIONS)
     undistorted = unit * sum(totals[:k]) + sum(totals[k : 2 * k])
-    others = totals[sharing.OTHERS :] if learned.polynomials else []
+    others = totals[OTHERS:] if learned.polynomials else []
     special = shifted + unit * sum(others[::2]) + sum(others[1::2])
     require(undistorted + special == seen.trials, "seen", seen.trials, "as many as are counted")
     require(special <= seen.distorted, "seen", seen.distorted, "as many as are distorted")
@@ -365,10 +373,10 @@ def _require_counted(learned: Learned) -> None:
 
 def _amount(shifts: Shifts) -> int:
     """Return what distorted trials count for, in units of 2⁻³², whatever their number."""
-    units = np.rint(shifts.sizes() * trials.FRACTIONS)
+    units = np.rint(shifts.sizes() * FRACTIONS)
     total = float(np.dot(units, shifts.held))
-    trials.require_countable("held", np.array(total / trials.FRACTIONS), trials.MOST / lattice.UNIT)
-    if total < trials.MOST:
+    require_countable("held", np.array(total / FRACTIONS), MOST / lattice.UNIT)
+    if total < MOST:
         return int(np.dot(units.astype(np.int64), shifts.held))
     pairs = zip(units.astype(np.int64).tolist(), shifts.held.tolist(), strict=True)
     return sum(unit * held for unit, held in pairs)
@@ -382,8 +390,8 @@ def _require_columns(learned: Learned) -> None:
     require(k == 2 or not is_distorted, "seen", "contexts", "two classes with them")
     is_sound = (is_distorted and not is_mean) or not (n or has_shifts)
     require(is_sound, "sharing", "polynomials or shifts", "none here")
-    mean = {sharing.OTHERS + 4} if is_mean and is_distorted else set()
-    wide = mean | {sharing.OTHERS + 2 * i for i in range(1, n + 1)}
+    mean = {OTHERS + 4} if is_mean and is_distorted else set()
+    wide = mean | {OTHERS + 2 * i for i in range(1, n + 1)}
     found = {part.width for part in learned.parts}
     require(found <= {k, 2 * k} | wide, "counts: columns", found, {k, 2 * k} | wide)
     require(not wide or max(wide) in found, "counts: columns", found, wide)
@@ -398,17 +406,17 @@ def _require_columns(learned: Learned) -> None:
 def _require_mean(counts: npt.NDArray[Any]) -> None:
     """Raise unless there are trials at each place, and contexts take away no more than them."""
     held = counts[:2].sum(axis=0, dtype=np.float64)
-    held += counts[2:4].sum(axis=0, dtype=np.float64) / trials.FRACTIONS
+    held += counts[2:4].sum(axis=0, dtype=np.float64) / FRACTIONS
     require(held.all(), "counts", "contexts without trials", "trials")
     # Weights near 2⁻³² are rounded in one and not in the other.
-    lost = counts[sharing.OTHERS :: 2].astype(np.float64)
+    lost = counts[OTHERS::2].astype(np.float64)
     require(np.all(lost <= 1.125 * lattice.UNIT * held), "counts", "too much lost", "less")
 
 
-def _require_options(model: Any, learned: Learned) -> None:
+def _require_options(options: Options, learned: Learned) -> None:
     """Raise unless options that depend on the number of features and classes are sound."""
-    d, scale, prior = learned.n_features, model.scale, model.prior
-    units.check_bounds(model.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
+    d, scale, prior = learned.n_features, options.scale, options.prior
+    units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
     if isinstance(scale, str):
         one_of("scale", scale, units.SCALES)
     elif scale is not None:
@@ -421,26 +429,20 @@ def _require_options(model: Any, learned: Learned) -> None:
 # Back --------------------------------------------------------------------------------------
 
 
-def _attributes(learned: Learned) -> dict[str, Any]:
-    """Return the attributes of a model that has learned this."""
-    weights = learned.weights
-    attributes = {
-        "classes_": learned.classes,
-        "n_features_in_": learned.n_features,
-        "n_trials_": learned.seen.number(),
-        "bandwidth_": float(weights["width"][0]),
-        "scale_": learned.units.unit,
-        "bounds_": learned.bounds,
-        "relevance_": weights["relevance"][0],
-        "weights_": weights,
-        "windows_": Forest.of(learned.n_features, learned.metric, learned.built, learned.waiting),
-        "_units_": learned.units,
-        "_seen_": learned.seen,
-        "_sharing_": learned.sharing,
-        "_polynomials_": learned.polynomials,
-        "_chosen_": learned.chosen,
-        "_windows_by_relevance_": {},
-    }
-    if learned.names is not None:
-        attributes["feature_names_in_"] = np.array(learned.names, dtype=object)
-    return attributes
+def _field(options: Options, learned: Learned) -> Field:
+    """Return the field that has learned this."""
+    names = None if learned.names is None else np.array(learned.names, dtype=object)
+    return Field(
+        options,
+        trials.Features(learned.n_features, names),
+        learned.classes,
+        learned.bounds,
+        learned.units,
+        Forest.of(learned.n_features, learned.metric, learned.built, learned.waiting),
+        learned.weights["relevance"][0],
+        learned.sharing,
+        learned.seen,
+        learned.polynomials,
+        learned.weights,
+        learned.chosen,
+    )

@@ -6,7 +6,6 @@ Trials are simulated from a probability that is known, learned from, and forgott
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +13,14 @@ import numpy.typing as npt
 from scipy.stats import qmc
 from sklearn.base import clone
 
-from betafield import contexts
+from betafield import checks, contexts
 from betafield.estimators import SmoothBetaClassifier
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+# Features, trials, data sets, points: of each no more than a machine will hold.
+MOST = 10**8
 KINDS = ("credible", "pointwise", "simultaneous")
 
 
@@ -107,12 +108,16 @@ def coverage(
     simultaneous ...
     """
     for name, count in {"d": d, "t": t, "runs": runs}.items():
-        if not isinstance(count, Integral) or int(count) < 1:
-            raise ValueError(f"{name}: found {count!r}; a whole number from 1 on is needed")
+        checks.whole(name, count, high=MOST)
+    checks.share("level", level)
+    if lipschitz is not None:
+        checks.positive("lipschitz", lipschitz)
+    if model is not None:
+        checks.instance("model", model, SmoothBetaClassifier, "a SmoothBetaClassifier is needed")
     where = _points(points, d)
     truth = _probabilities(function, where)
     model = SmoothBetaClassifier(bounds=[(0.0, 1.0)] * d) if model is None else model
-    rng = np.random.default_rng(random_state)
+    rng = checks.generator("random_state", random_state)
     kinds = KINDS if lipschitz is not None else KINDS[:1]
     hits = np.empty((len(kinds), runs, len(where)), dtype=np.bool_)
     widths = np.empty((len(kinds), runs))
@@ -126,22 +131,19 @@ def coverage(
 
 
 def _points(points: Any, d: int) -> Floats:
-    if isinstance(points, Integral):
-        return np.asarray(qmc.Halton(d, scramble=False).random(int(points) + 1)[1:])
-    array = np.asarray(points, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != d or not len(array):
-        raise ValueError(
-            f"points: found shape {array.shape}; a number or points (m, {d}) is needed"
-        )
+    rule = f"a number or points (m, {d}) is needed"
+    if checks.is_number(points):
+        n = checks.whole("points", points, high=MOST, rule=rule)
+        return np.asarray(qmc.Halton(d, scramble=False).random(n + 1)[1:])
+    array = checks.finite("points", points, shape=(None, d), needed=rule)
+    checks.require(len(array), "points", array, rule)
     return array
 
 
 def _probabilities(function: Callable[[Floats], npt.ArrayLike], X: Floats) -> Floats:
-    values = np.asarray(function(X), dtype=np.float64)
-    if values.shape != (len(X),):
-        raise ValueError(
-            f"function: found shape {values.shape} at {len(X)} points; one value a point is needed"
-        )
+    checks.require(callable(function), "function", function, "a function of points is needed")
+    values = checks.array("function", function(X))
+    checks.shaped("function", values, (len(X),), f"one value a point is needed, ({len(X)},)")
     good = (values >= 0.0) & (values <= 1.0)
     if not good.all():
         row = int(np.argmin(good))

@@ -10,29 +10,32 @@ trials, batches and merges can never be seen in a result.
 
 from __future__ import annotations
 
-import math
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import sklearn
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from betafield import contexts
-from betafield.tables import native
+from betafield import bernstein, checks, contexts
+from betafield.evidence.columns import FRACTIONS, MOST, require_countable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
 READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-FRACTIONS = 2.0**32
-MOST = 2.0**62
-# Degree of a polynomial context: beyond it, binomial coefficients leave the range of floats.
-HIGHEST = 1000
+# Degree of a polynomial context.
+HIGHEST = bernstein.HIGHEST
+# Numbers that can be one context for all rows; more are one row (1, p + 1), or a mistake.
+MOST_IN_ONE = 32
+FINITE = "every value must be a finite number"
+LABELS = "labels are booleans, whole numbers or text. Complex data not supported, nor are dates"
 
 
 # Points ------------------------------------------------------------------------------------
@@ -47,15 +50,38 @@ def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
     array = _numbers(X, estimator)
     header = _header(X) if hasattr(X, "shape") else array
     validate_data(estimator, header, reset=reset, skip_check_array=True)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        names = getattr(estimator, "feature_names_in_", None)
-        raise ValueError(
-            f"X row {row}, column {column if names is None else repr(names[column])}: "
-            f"found {_spelled(array[row, column])}; every value must be a finite number"
-        )
+    names = getattr(estimator, "feature_names_in_", None)
+    checks.require_all(np.isfinite(array), "X", array, FINITE, names)
     return array
+
+
+class Features(NamedTuple):
+    """How many features there are, and their names if they have any."""
+
+    number: int
+    names: npt.NDArray[Any] | None = None
+
+
+def first_points(owner: str, X: Any) -> tuple[Floats, Features]:
+    """Return X as `points` does, and its features; `owner` is what errors call the estimator."""
+    header = _estimator(owner)()
+    array = points(header, X, reset=True)
+    return array, Features(array.shape[1], getattr(header, "feature_names_in_", None))
+
+
+def more_points(owner: str, X: Any, features: Features) -> Floats:
+    """Return X as `points` does; its features must be these."""
+    header = _estimator(owner)()
+    header.n_features_in_ = features.number
+    if features.names is not None:
+        header.feature_names_in_ = features.names
+    return points(header, X, reset=False)
+
+
+@functools.lru_cache
+def _estimator(name: str) -> Any:
+    """Return a class of this name, whose objects hold what scikit-learn notes of features."""
+    return type(name, (BaseEstimator,), {})
 
 
 class _Header:
@@ -85,36 +111,20 @@ def _header(X: Any) -> Any:
 def _numbers(X: Any, estimator: Any) -> Floats:
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size:
         return X  # what check_array would say, a hundred times faster: it counts for one point
-    cells = X
+    cells = X if _has_words_of_its_own(X) else checks.array("X", X)
     try:
-        cells = native(X)
-        if getattr(cells, "dtype", np.dtype(float)).kind in "mM":  # NaT would be a date long ago
-            cells = np.where(np.isnat(cells), np.nan, cells.astype(np.float64))
         array: Floats = check_array(
             cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
         )
     except (TypeError, ValueError) as error:
-        _raise_for_text(np.asarray(cells, dtype=object if isinstance(X, list) else None), X, error)
         raise type(error)(f"X: {error}") from error
     return array
 
 
-def _raise_for_text(cells: npt.NDArray[Any], X: Any, error: Exception) -> None:
-    """Raise the error again for the first cell that is no number, if there is one."""
-    if cells.ndim == 2 and cells.dtype.kind in "OUS":
-        names = getattr(X, "column_names", getattr(X, "columns", range(cells.shape[1])))
-        for (row, column), cell in np.ndenumerate(cells):
-            _require_number(f"X row {row}, column {names[column]!r}", cell, error)
-
-
-def _require_number(where: str, cell: Any, error: Exception) -> None:
-    value = cell.item() if isinstance(cell, np.generic) else cell
-    try:
-        float(value)
-    except (TypeError, ValueError) as cause:
-        raise type(cause)(
-            f"{where}: found {value!r}; every value must be a number ({cause})"
-        ) from error
+def _has_words_of_its_own(X: Any) -> bool:
+    """Return whether scikit-learn refuses X, with what to do instead."""
+    is_complex = isinstance(X, np.ndarray) and X.dtype.kind == "c"
+    return is_complex or isinstance(X, np.matrix) or bool(issparse(X))
 
 
 # Outcomes ----------------------------------------------------------------------------------
@@ -124,23 +134,30 @@ def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return y as one label a row, none of them missing."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    array = _array("y", y)
+    array = checks.cells("y", y)
     if array.ndim != 1:
-        array = column_or_1d(array, warn=True)
+        array = _one_column(array)
     _require_length("y", array, n_rows)
     _require_labels("y", array)
     return array
 
 
+def _one_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(column_or_1d(array, warn=True))
+    except ValueError as error:
+        raise ValueError(f"y: {error}") from error
+
+
 def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
     """Return the sorted classes: those given, or else those of y, two or more."""
-    name, given = ("y", y) if classes is None else ("classes", _array("classes", classes))
+    name, given = ("y", y) if classes is None else ("classes", checks.cells("classes", classes))
     if given.ndim != 1:
         raise ValueError(f"{name}: found shape {given.shape}; a list of labels is needed")
     _require_labels(name, given)
     found = np.unique(given)
     if len(found) < 2:
-        what = f"one class only, {_spelled(found[0])}" if len(found) else "no class"
+        what = f"one class only, {checks.spelled(found[0])}" if len(found) else "no class"
         raise ValueError(
             f"{name}: found {what}; two or more are needed. "
             "A field of which one class was seen so far is learned by "
@@ -152,21 +169,24 @@ def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
 def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
     """Raise for the first label that is missing or infinite, and for measurements."""
     if values.dtype.kind == "f":
-        _require(np.isfinite(values), name, values, "every label must be finite")
+        checks.require_all(np.isfinite(values), name, values, "every label must be finite")
     elif values.dtype.kind == "O":
         present = np.array([not _missing(value) for value in values], dtype=np.bool_)
-        _require(present, name, values, "no label may be missing")
+        checks.require_all(present, name, values, "no label may be missing")
+    elif values.dtype.kind in "cmM":
+        checks.require_all(np.zeros(len(values), np.bool_), name, values, LABELS)
     if values.dtype.kind not in "biuUS" and values.size:  # these are labels, whatever they say
         try:
-            check_classification_targets(values)
+            with np.errstate(invalid="ignore"):  # of numbers that are no int64
+                check_classification_targets(values)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, or pandas' NA, which will not even say whether it is."""
+    """Return whether a value is None, NaN, masked, or pandas' NA, which will not say so."""
     try:
-        return value is None or bool(value != value)  # noqa: PLR0124
+        return value is None or value is np.ma.masked or bool(value != value)  # noqa: PLR0124
     except TypeError:
         return True
 
@@ -174,7 +194,7 @@ def _missing(value: Any) -> bool:
 def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return one row a class, telling which trials ended so."""
     columns = np.array([y == label for label in classes])
-    _require(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
+    checks.require_all(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
     return columns
 
 
@@ -186,7 +206,7 @@ def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | 
     if sample_weight is None:
         return None
     array = _column("sample_weight", sample_weight, n_rows)
-    _require(array >= 0, "sample_weight", array, "weights must not be negative")
+    checks.require_all(array >= 0, "sample_weight", array, "weights must not be negative")
     if not part:
         _require_weight(array)
     require_countable("sample_weight", array)
@@ -197,7 +217,7 @@ def _require_weight(array: Floats) -> None:
     """Raise unless one weight at least is large enough to be counted."""
     if not array.any():
         raise ValueError("sample_weight: all weights are zero; one at least must be positive")
-    if array.max() * FRACTIONS < 0.5:
+    if array.max() < 0.5 / FRACTIONS:
         raise ValueError(
             f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
             "count as zero, and one at least must be larger"
@@ -209,7 +229,7 @@ def context(values: Any, n_rows: int) -> Floats | None:
     if values is None:
         return None
     array = contexts.checked(values)
-    if array.ndim == 1 and array.size == n_rows > 2:
+    if array.ndim == 1 and (array.size > MOST_IN_ONE or array.size == n_rows > 2):
         raise ValueError(
             f"context: found shape {array.shape} where X has {n_rows} rows; if these are the "
             "coefficients of one context for all rows, give them as one row (1, p + 1), and if "
@@ -247,19 +267,13 @@ def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) ->
     return np.array([held - won, won])
 
 
-def require_countable(name: str, amounts: npt.NDArray[Any], most: float = MOST) -> None:
-    """Raise where amounts add up to more than int64 sums are sure to hold."""
-    total = float(np.sum(amounts, dtype=np.float64))
-    if not 0 <= total <= most:
-        what = "trials" if most == MOST else "trials under contexts"
-        raise ValueError(f"{name}: adds up to {total:g}; at most {most:g} {what} can be counted")
-
-
 def _counts(name: str, values: Any, n_rows: int) -> Ints:
-    given = _array(name, values)
-    array = _column(name, given, n_rows)
+    given = checks.cells(name, values)
+    array = _column(name, values, n_rows)
     whole = (array >= 0) & (array == np.floor(array)) & (array <= MOST)
-    _require(whole, name, array, f"counts must be whole numbers from 0 to at most {MOST:g}")
+    checks.require_all(
+        whole, name, array, f"counts must be whole numbers from 0 to at most {MOST:g}"
+    )
     # Whole numbers that came as such never pass through a float, which is exact to 2⁵³ only.
     exact = given if given.dtype.kind in "biu" else array
     return np.broadcast_to(exact, array.shape).astype(np.int64)
@@ -267,13 +281,7 @@ def _counts(name: str, values: Any, n_rows: int) -> Ints:
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
     """Return one finite number a row; one number alone stands for all rows."""
-    cells = _array(name, values)
-    try:
-        array = cells.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        for row, cell in enumerate(cells.ravel()):
-            _require_number(f"{name} row {row}", cell, error)
-        raise
+    array = checks.array(name, values)
     if array.ndim == 0:
         array = np.full(n_rows, float(array))
     if array.ndim != 1:
@@ -281,15 +289,8 @@ def _column(name: str, values: Any, n_rows: int) -> Floats:
             f"{name}: found an array of shape {array.shape}; one value a row is needed"
         )
     _require_length(name, array, n_rows)
-    _require(np.isfinite(array), name, array, "every value must be a finite number")
+    checks.require_all(np.isfinite(array), name, array, FINITE)
     return array
-
-
-def _array(name: str, values: Any) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(native(values))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
@@ -297,44 +298,3 @@ def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
         raise ValueError(
             f"{name}: found {len(values)} rows where X has {n_rows}; one a row of X is needed"
         )
-
-
-def _require(good: npt.NDArray[np.bool_], name: str, values: npt.NDArray[Any], rule: str) -> None:
-    """Raise for the first row that is not good."""
-    if not np.all(good):
-        row = int(np.argmin(good))
-        raise ValueError(f"{name} row {row}: found {_spelled(values[row])}; {rule}")
-
-
-def _spelled(value: Any) -> str:
-    """Return a value as users write it: NaN and inf, not nan and np.float64(inf)."""
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-# Sums --------------------------------------------------------------------------------------
-
-
-def tally(columns: Columns, weight: Floats | None) -> Columns:
-    """Return the statistics of each trial: a column a class, a second where weights have fractions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tally(np.array([[True, False], [False, True]]), np.array([2.0, 0.5])).tolist()
-    [[2, 0], [0, 0], [0, 0], [0, 2147483648]]
-    """
-    if weight is None:
-        return columns
-    whole = np.floor(weight)
-    fraction = np.rint((weight - whole) * FRACTIONS)
-    parts = (whole, fraction) if fraction.any() else (whole,)
-    return np.concatenate([columns * part.astype(np.int64) for part in parts])
-
-
-def untallied(sums: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
-    """Return what the sums of `tally` stand for: trials a class, int64 if weights were whole."""
-    if sums.shape[-1] == n_classes:
-        return sums
-    return sums[..., :n_classes] + sums[..., n_classes:] / FRACTIONS

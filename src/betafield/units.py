@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
+
 Floats = npt.NDArray[np.float64]
 
 # A function of points and their weights.
@@ -64,18 +66,14 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
         return Units(np.zeros(d), np.ones(d))
     if isinstance(scale, str):
         _require_span(bounds)
-        if scale not in SCALES:
-            raise ValueError(
-                f"scale: found {scale!r}; allowed are 'auto', 'range', 'ard', 'std', None, or one "
-                "number a feature"
-            )
+        rule = "allowed are 'auto', 'range', 'ard', 'std', None, or one number a feature"
+        checks.one_of("scale", scale, SCALES, rule)
         unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
-    unit = _numbers("scale", scale)
-    if unit.shape != (d,):
-        raise ValueError(f"scale: found shape {unit.shape}; one number a feature is needed, ({d},)")
-    if not (np.isfinite(unit) & (unit > 0)).all():
-        raise ValueError(f"scale: found {unit.tolist()}; every unit must be positive and finite")
+    unit = checks.array("scale", scale, "one number a feature is needed").copy()
+    checks.shaped("scale", unit, (d,), f"one number a feature is needed, ({d},)")
+    good = np.isfinite(unit) & (unit > 0)
+    checks.require(good.all(), "scale", unit.tolist(), "every unit must be positive and finite")
     return Units(bounds[:, 0], unit)
 
 
@@ -83,20 +81,18 @@ def domain(bounds: Any, X: Floats) -> Floats:
     """Return the (d, 2) bounds: those given, or those of X."""
     if bounds is None:
         return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
-    return np.array(bounds, dtype=np.float64)
+    return np.array(checks.array("bounds", bounds))
 
 
 def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None:
     """Raise unless the bounds are sound and hold the rows of X that are present."""
     if bounds is None:
         return
-    box = _numbers("bounds", bounds)
-    if box.shape != (X.shape[1], 2):
-        raise ValueError(
-            f"bounds: found shape {box.shape}; (low, high) a feature is needed, ({X.shape[1]}, 2)"
-        )
-    if not (np.isfinite(box).all() and (box[:, 0] <= box[:, 1]).all()):
-        raise ValueError(f"bounds: found {box.tolist()}; each must be finite, with low <= high")
+    box = checks.array("bounds", bounds, "(low, high) a feature is needed, shape (d, 2)")
+    needed = f"(low, high) a feature is needed, ({X.shape[1]}, 2)"
+    checks.shaped("bounds", box, (X.shape[1], 2), needed)
+    good = np.isfinite(box).all() and (box[:, 0] <= box[:, 1]).all()
+    checks.require(good, "bounds", box.tolist(), "each must be finite, with low <= high")
     outside = ((box[:, 0] > X) | (box[:, 1] < X)) & present[:, None]
     if outside.any():
         row, column = (int(i) for i in np.argwhere(outside)[0])
@@ -116,14 +112,6 @@ def _require_span(bounds: Floats) -> None:
             f"X column {column}: found values from {bounds[column, 0]:g} to "
             f"{bounds[column, 1]:g}; a range must be a finite float64, so rescale the feature"
         )
-
-
-def _numbers(name: str, values: Any) -> Floats:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        rule = {"scale": "one number a feature", "bounds": "(low, high) a feature, shape (d, 2)"}
-        raise ValueError(f"{name}: found {values!r}; {rule[name]} is needed") from error
 
 
 def _deviations(X: Floats, weight: Floats) -> Floats:

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import expit, log_expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from betafield import contexts
-from betafield.baselines import LogisticGP, LogitNormal, base
+from betafield.baselines import LogisticGP, LogitNormal, base, logistic_gp
 from betafield.baselines.logistic_gp import Evidence
 
 UNITS = np.array([1.0, 50.0, 0.02])
@@ -128,9 +130,57 @@ def test_trials_at_one_point_are_a_normal_law_on_the_line(amplitude):
     y = np.arange(1000) % 4 > 0
     post = LogisticGP(1.0, amplitude).fit(np.zeros((1000, 1)), y).posterior([[0.0]])
     f = post.log_odds_mean[0]
-    assert 750 - 1000 * expit(f) == pytest.approx(f / amplitude**2, rel=1e-6, abs=1e-3)
+    assert 750 - 1000 * expit(f) == pytest.approx(f / amplitude**2, rel=1e-6, abs=1e-4)
     precision = amplitude**-2.0 + 1000 * expit(f) * expit(-f)
     assert post.log_odds_variance[0] == pytest.approx(1 / precision, rel=1e-4)
+
+
+def high_precision(X, y, new, length_scale, amplitude, start):
+    """Return mean and variance of f at new points: Newton's method as in the book, 80 digits."""
+    column = lambda values: arb_mat([[v] for v in values])
+    k = lambda a, b: arb_mat(
+        [[amplitude**2 * (-(((arb(u) - v) / length_scale) ** 2) / 2).exp() for v in b] for u in a]
+    )
+    diagonal = lambda values: arb_mat(np.diag(np.array(values, dtype=object)).tolist())
+    K, f, unit = k(X, X), list(map(arb, start)), diagonal([1] * len(X))
+    for _ in range(5):
+        pi = [1 / (1 + (-u).exp()) for u in f]
+        W = diagonal([p * (1 - p) for p in pi])
+        B = W * K + unit
+        a = B.solve(W * column(f) + column([int(won) - p for won, p in zip(y, pi, strict=True)]))
+        f = [u.mid() for u in (K * a).entries()]
+    near = k(new, X)
+    explained = near * B.solve(W * near.transpose())
+    variance = [float(amplitude**2 - explained[i, i]) for i in range(len(new))]
+    return np.array([float(u) for u in (near * a).entries()]), np.array(variance)
+
+
+@settings(max_examples=40)
+@given(
+    places=st.lists(st.integers(0, 8), min_size=2, max_size=12),
+    length_scale=st.floats(-1.5, 1.5).map(lambda e: 10.0**e),
+    amplitude=st.floats(-1.0, 4.0).map(lambda e: 10.0**e),
+    bits=st.integers(0),
+)
+def test_the_posterior_is_right_at_any_amplitude(places, length_scale, amplitude, bits):
+    X, new = np.array(places) / 8, np.array([0.1, 0.5, 1.2])
+    y = np.array([bits >> i & 1 for i in range(len(X))], dtype=bool)
+    y[:2] = False, True
+    model = LogisticGP(length_scale, amplitude).fit(X[:, None], y)
+    post = model.posterior(new[:, None])
+    start = model.posterior(X[:, None]).log_odds_mean
+    with ctx.workdps(80):
+        mean, variance = high_precision(X, y, new, length_scale, amplitude, start)
+    deviations = np.sqrt(variance)
+    np.testing.assert_allclose(post.log_odds_mean / deviations, mean / deviations, atol=1e-6)
+    np.testing.assert_allclose(post.log_odds_variance, variance, rtol=1e-6)
+
+
+def test_steps_that_do_not_end_are_told(monkeypatch):
+    X, y = trials(30, 1)
+    monkeypatch.setattr(logistic_gp, "MOST_STEPS", 2)
+    with pytest.warns(ConvergenceWarning, match="30 trials: 2 of Newton's steps"):
+        LogisticGP(0.2, 2.0).fit(X, y)
 
 
 def test_repeated_trials_are_no_trouble():
@@ -206,7 +256,7 @@ def peak(x):
 
 
 @pytest.mark.parametrize("field", [waves, peak, lambda x: 1.0 - x, lambda x: 0.3 + 0.0 * x])
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore:The optimal value found for dimension")
 def test_no_likelihood_found_by_scikit_learn_is_higher(field, d):
     rng = np.random.default_rng(d)

@@ -1,5 +1,6 @@
 """Contextual posteriors against the recursion, Arb, closed forms, and what must not matter."""
 
+import math
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from scipy import stats
 from betafield import contexts, lattice
 from betafield.posteriors.beta import Beta
 from betafield.posteriors.contextual import Contextual
+from betafield.posteriors.quadrature import layout, tables
 from betafield.posteriors.reference import exact_mixture
 
 FIRST, COLUMNS = -170, 341
@@ -65,9 +67,19 @@ def assert_same(post, truth, tolerance):
     assert np.all(np.abs(post.ppf(LEVELS) - points) < slack)
     assert np.abs(post.cdf(points) - truth.cdf(points)).max() < tolerance
     assert np.abs(post.prob_above(points) - truth.prob_above(points)).max() < tolerance
-    inner = points[(points > 1e-9) & (points < 1.0 - 1e-9)][:, None]
-    if len(points[0]) == 1:
-        np.testing.assert_allclose(post.pdf(inner), truth.pdf(inner), rtol=100.0 * tolerance)
+    for row, column in enumerate(points.T):
+        inner = column[(column > 1e-9) & (column < 1.0 - 1e-9)][:, None]
+        assert inner.size
+        np.testing.assert_allclose(
+            post.pdf(inner)[:, row], truth.pdf(inner)[:, row], rtol=100.0 * tolerance
+        )
+
+
+@pytest.mark.parametrize("other", [(2.0, 3.001), (2.001, 3.0015)], ids=["mean", "spread"])
+def test_other_distributions_are_told_apart(other):
+    assert_same(Beta([2.0], [3.0]), Beta([2.0], [3.0]), 1e-6)
+    with pytest.raises(AssertionError):
+        assert_same(Beta([2.0], [3.0]), Beta([other[0]], [other[1]]), 1e-6)
 
 
 # Affine contexts against the recursion ------------------------------------------------------
@@ -357,6 +369,14 @@ def answers(post):
     return np.concatenate([post.mean()[None], post.var()[None], post.moments(3).T, *grid])
 
 
+def test_other_posteriors_answer_otherwise():
+    one, same, other = (
+        Contextual([2.0], [3.0], shifts=[[s]], trials=[[1.0]]) for s in (0.5, 0.5, 0.6)
+    )
+    assert np.array_equal(answers(one), answers(same))
+    assert np.mean(answers(one) != answers(other)) > 0.9
+
+
 @few(25)
 @given(posteriors(rows=3))
 def test_rows_do_not_know_each_other(arguments):
@@ -455,19 +475,66 @@ def test_importing_compiles_nothing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": [0.0]}, r"alpha\[0\] is 0.0; shapes must be positive and finite"),
-        ({"beta": [1.0, 2.0]}, "alpha has 1 rows and beta has 2"),
-        ({"amounts": [1.0]}, r"amounts has shape \(1,\); \(1, columns\) is needed"),
-        ({"amounts": [[np.nan]]}, r"amounts\[0, 0\] is nan; must be finite"),
-        ({"amounts": [[1.0]], "first": 300}, "points 300 to 300 of the lattice; they must be"),
-        ({"shifts": [[1.0]]}, "shifts counts 1 and trials has 0 columns"),
-        ({"shifts": [[np.inf]], "trials": [[1.0]]}, r"shifts\[0, 0\] is inf; must be finite"),
-        ({"repeats": [[1.0]]}, "polynomials counts 0 and repeats has 1 columns"),
-        ({"polynomials": [[0.0, 0.0]], "repeats": [[1.0]]}, "polynomials row 0: all are 0"),
-        ({"polynomials": [[0.0, -1.0]], "repeats": [[1.0]]}, r"polynomials\[0, 1\] is -1.0; coe"),
-        ({"polynomials": [1.0], "repeats": [[1.0]]}, r"polynomials has shape \(1,\)"),
+        ({"alpha": [0.0]}, "alpha row 0: found 0.0; shapes must be positive and finite"),
+        ({"beta": [1.0, 2.0]}, "beta: found 2 rows; alpha has 1"),
+        ({"amounts": [1.0]}, r"amounts: found shape \(1,\); \(1, columns\) is needed"),
+        (
+            {"amounts": [[np.nan]]},
+            "amounts row 0, column 0: found NaN; every value must be a finite",
+        ),
+        (
+            {"amounts": [[1.0]], "first": 300},
+            "first: found 300; with 1 columns a whole number from -256 to 256",
+        ),
+        ({"shifts": [[1.0]]}, "trials: found 0 columns; shifts count 1"),
+        (
+            {"shifts": [[np.inf]], "trials": [[1.0]]},
+            "shifts row 0, column 0: found inf; every value must be a finite",
+        ),
+        ({"repeats": [[1.0]]}, "repeats: found 1 columns; polynomials count 0"),
+        (
+            {"polynomials": [[0.0, 0.0]], "repeats": [[1.0]]},
+            r"polynomials row 0: found array\(\[0., 0.\]\); one coefficient",
+        ),
+        (
+            {"polynomials": [[0.0, -1.0]], "repeats": [[1.0]]},
+            "polynomials row 0, column 1: found -1.0; coe",
+        ),
+        ({"polynomials": [1.0], "repeats": [[1.0]]}, r"polynomials: found shape \(1,\)"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         Contextual(**({"alpha": [1.0], "beta": [1.0]} | arguments))
+
+
+def test_no_number_of_polynomials_is_learned_anew_at_every_question():
+    """What the kernels need of polynomials is the same array when it is asked for again."""
+    rng = np.random.default_rng(0)
+    for n in (1, 10, 5_000):
+        polynomials = np.sort(rng.random((n, 4)), axis=1)
+        first = tables.powers(polynomials)
+        assert tables.powers(polynomials.copy()) is first
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1), min_size=5, max_size=5).filter(any), min_size=1, max_size=9)
+)
+def test_polynomials_are_prepared_alone_as_among_others(rows):
+    rows = np.array(rows)
+    among = tables.powers(rows)
+    for k, row in enumerate(rows):
+        assert tables.powers(row[None]).tobytes() == among[k].tobytes()
+
+
+@given(st.lists(st.floats(1e-3, 1), min_size=3, max_size=8))
+def test_prepared_polynomials_are_what_numpy_says(row):
+    head = tables.powers(np.array([row]))[0]
+    p = len(row) - 1
+    weights = np.array([math.comb(p, k) * b for k, b in enumerate(row)])
+    assert head[:4].tolist() == [0, 0, p, p]
+    nearest = np.abs(np.angle(np.roots(weights[::-1]))).min()
+    assert head[4] == pytest.approx(max(nearest, math.pi / p), abs=0.03)  # of roots alike
+    assert head[5 : 6 + p] == pytest.approx(weights / weights.max(), rel=1e-12)
+    slope = (np.arange(p + 1) @ weights) / weights.sum()  # at u = 0
+    assert head[-layout.KNOWN_SLOPES :][layout.CELLS + 1] == pytest.approx(slope, rel=1e-12)

@@ -136,9 +136,13 @@ def test_shapes_are_read_only():
 @pytest.mark.parametrize(
     ("alpha", "message"),
     [
-        ([[1.0, 2.0], [3.0, 0.0]], r"alpha\[1, 1\] is 0\.0; shapes must be positive and finite"),
-        ([1.0, 2.0], r"alpha has shape \(2,\); it must be 2-dimensional"),
-        ([[1.0], [2.0]], "alpha has 1 columns; at least 2 classes are needed"),
+        (
+            [[1.0, 2.0], [3.0, 0.0]],
+            "alpha row 1, column 1: found 0.0; shapes must be positive and finite",
+        ),
+        ([1.0, 2.0], r"alpha: found shape \(2,\); 2 dimensions are needed"),
+        ([[1.0] * 3, [1e308] * 3], "alpha row 1: found .*; shapes with a finite sum are needed"),
+        ([[1.0], [2.0]], r"alpha: found shape \(2, 1\); at least 2 classes are needed"),
     ],
 )
 def test_wrong_shapes_are_refused(alpha, message):
@@ -147,9 +151,10 @@ def test_wrong_shapes_are_refused(alpha, message):
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"p\[2\] is nan"):
+    with pytest.raises(ValueError, match="p row 2: found NaN"):
         Dirichlet(ALPHA).cdf([0.1, 0.2, np.nan])
-    with pytest.raises(ValueError, match=r"p has shape \(2,\).*\(3, 3\)"):
+    with pytest.raises(ValueError, match=r"p: found shape \(2,\).*\(3, 3\)"):
         Dirichlet(ALPHA).cdf([0.1, 0.2])
-    with pytest.raises(IndexError):
-        Dirichlet(ALPHA).marginal(3)
+    for wrong in (3, -4, None, "a", 1.0, np.array([0, 1])):
+        with pytest.raises(ValueError, match=r"k: found .* a whole number from -3 to 2 is needed"):
+            Dirichlet(ALPHA).marginal(wrong)

@@ -71,6 +71,13 @@ def assert_same(first, second, rtol=1e-12):
     np.testing.assert_allclose(first.cdf(grid), second.cdf(grid), rtol=10 * rtol, atol=1e-300)
 
 
+@pytest.mark.parametrize("other", [(2.0, 3.001), (2.001, 3.0015)], ids=["mean", "spread"])
+def test_other_distributions_are_told_apart(other):
+    assert_same(Beta([2.0], [3.0]), Beta([2.0], [3.0]))
+    with pytest.raises(AssertionError):
+        assert_same(Beta([2.0], [3.0]), Beta([other[0]], [other[1]]))
+
+
 def one_row(alpha, beta):
     return Beta([alpha], [beta])
 
@@ -281,6 +288,7 @@ def test_impossible_outcomes_name_the_row():
         (([[0.2, 1.0]], [True, False]), "success: found 2 rows where context has shape"),
         (([0.2, 1.0], [2]), "success row 0: found 2.0; True or False"),
         (([0.2, 1.0], [True], (0, 1)), "prior: found"),
+        (([0.2, 1.0], np.ma.array([1, 0], mask=[0, 1])), "success row 1: found a masked value"),
     ],
 )
 def test_bad_arguments_of_the_recursion(arguments, message):
@@ -291,11 +299,18 @@ def test_bad_arguments_of_the_recursion(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("a", 1, 2), "offset: found 'a'"),
+        ((0.5, None, 2), "successes: found None"),
+        ((0.5, 1, 10**30), "trials: found 10"),
+        ((0.5, 1.0, 2), "successes: found 1.0"),
+        ((0.5, 1, 2, None), "prior: "),
+        ((0.5, 1, 2, (1.0, "1")), "prior row 1: found '1'"),
+        ((0.5, 1, 2, (1.0,)), "prior: found shape"),
         ((1.5, 1, 2), "offset: found 1.5"),
-        ((float("nan"), 1, 2), "offset: found nan"),
-        ((0.5, 3, 2), "successes: found 3 of 2"),
-        ((0.5, -1, 2), "successes: found -1 of 2"),
-        ((1.0, 1, 2), "successes: found 1 of 2 trials under an offset of 1"),
+        ((float("nan"), 1, 2), "offset: found NaN"),
+        ((0.5, 3, 2), "successes: found 3; a whole number from 0 to 2"),
+        ((0.5, -1, 2), "successes: found -1; a whole number from 0 to 2"),
+        ((1.0, 1, 2), "successes: found 1; under an offset of 1 all of 2 trials"),
     ],
 )
 def test_bad_arguments_of_the_closed_form(arguments, message):

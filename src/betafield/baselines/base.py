@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,29 +18,38 @@ Labels = npt.NDArray[Any]
 BLOCK = 1 << 21
 
 
+class Observed(NamedTuple):
+    """Trials: their points, which of them are successes, their features and classes."""
+
+    points: Floats
+    success: npt.NDArray[np.bool_]
+    features: trials.Features
+    classes: Labels
+
+
 class TwoClasses(ClassifierMixin, BaseEstimator):
     """A classifier that learns from successes and failures."""
 
     classes_: Labels
     n_features_in_: int
+    n_trials_: int
 
-    def _draft(self) -> Self:
-        """Return a copy of this model, to learn in its place until all has gone well."""
-        draft = object.__new__(type(self))
-        draft.__dict__ = dict(vars(self))
-        return draft
-
-    def _become(self, draft: Self) -> Self:
-        """Take over what the draft has learned, all at once."""
-        self.__dict__ = draft.__dict__
-        return self
-
-    def _learn_trials(self, X: Any, y: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Return the points and which of them are successes, after noting features and classes."""
-        points = trials.points(self, X, reset=True)
+    def _observed(self, X: Any, y: Any) -> Observed:
+        """Return trials, validated. Nothing is noted yet: what comes after may fail."""
+        points, features = trials.first_points(type(self).__name__, X)
         outcome = trials.labels(y, len(points))
-        self.classes_ = _two_classes(outcome)
-        return points, trials.outcomes(outcome, self.classes_)[1]
+        classes = _two_classes(outcome)
+        return Observed(points, trials.outcomes(outcome, classes)[1], features, classes)
+
+    def _note(self, seen: Observed) -> None:
+        """Note what is known of trials from which all was learned."""
+        self.classes_ = seen.classes
+        self.n_features_in_, names = seen.features
+        self.n_trials_ = len(seen.points)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _chosen(self, probability: Floats) -> Labels:
         """Return the more probable class; of equal ones the first."""

@@ -69,14 +69,13 @@ class ContinuousCorrelatedBeta(TwoClasses):
             raise ValueError(
                 f"length_scale: found {self.length_scale!r}; a positive number is needed"
             )
-        model = self._draft()
-        points, success = model._learn_trials(X, y)
+        seen = self._observed(X, y)
         if not callable(self.prior):
-            priors.shapes(self.prior, points, n_classes=2)
-        model.n_trials_ = len(points)
-        model._points_ = points.copy()
-        model._counts_ = np.stack([~success, success], axis=1).astype(np.float64)
-        return self._become(model)
+            priors.shapes(self.prior, seen.points, n_classes=2)
+        self._note(seen)
+        self._points_ = seen.points.copy()
+        self._counts_ = np.stack([~seen.success, seen.success], axis=1).astype(np.float64)
+        return self
 
     def posterior(self, X: Any) -> Beta:
         """Return the posterior of the success probability at each row of X."""

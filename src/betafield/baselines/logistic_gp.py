@@ -1,11 +1,14 @@
 """LogisticGP: a Gaussian process of log-odds, by Laplace's approximation.
 
 Algorithms 3.1, 3.2 and 5.1 of Rasmussen and Williams, Gaussian Processes for Machine Learning
-(2006), the lines of which are named beside the statements that do them. Three things are done in
+(2006), the lines of which are named beside the statements that do them. Four things are done in
 another way, to the same results:
 
 - Newton's steps are taken in a = K⁻¹f, from the residual of its equation, and halved until they
   gain: f is then K a without a system in K, which is all but singular, ever being solved.
+- The mean at new points is read off the last step, (L⁻¹ W½ k)ᵀ (L⁻¹ W½ z) with B = L Lᵀ and
+  z = f + W⁻¹ ∇ log p(y | f), rather than as kᵀa: where many trials share a point, the terms of kᵀa
+  are large and cancel, and how they are added up would decide the result.
 - The diagonal of the posterior covariance Σ = (K⁻¹ + W)⁻¹ is read off B⁻¹, B = I + W½ K W½, for
   W½ Σ W½ = I − B⁻¹, which saves line 8 of 5.1.
 - The derivative along every length scale is a sum of H_ij (x_ik − x_jk)², with one H for all,
@@ -17,6 +20,7 @@ NumPy's would wait for work at the expense of those that do it.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +31,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from betafield import trials
@@ -40,8 +45,9 @@ STARTS = ((0.1, 1.0), (0.5, 1.0))
 # The search ends where a step gains less than this share of the log likelihood.
 GAIN = 1e-8
 # Newton's steps end where the squared distance to the mode, in posterior deviations, is below
-# this; the log likelihood is then right to about 1e-9. Five or six are usual.
-DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 50, 30
+# this; the log likelihood is then right to about 1e-9. Five or six are usual, 60 were needed at
+# amplitudes above 1,000.
+DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 500, 30
 # The variance left by t trials is 4/t at least, and is taken off amplitude², which must not be so
 # large that nothing but its rounding is left. Log-odds of a tenth of this are certain as floats.
 HIGHEST = 1e4
@@ -137,17 +143,17 @@ class LogisticGP(TwoClasses):
             Success probability of each trial at π = 0 and at π = 1, see `betafield.contexts`.
         """
         self._check_options()
-        model = self._draft()
-        points, success = model._learn_trials(X, y)
-        ends = _ends((0.0, 1.0) if context is None else context, len(points))
-        model._varying_ = np.ptp(ends, axis=0) > 0.0
-        model.n_trials_ = len(points)
-        model._points_ = np.column_stack([points, ends[:, model._varying_]])
-        evidence = Evidence(model._points_, success)
-        model.length_scale_, model.amplitude_ = model._scales(evidence)
-        _, model._mode_ = evidence.mode(model.length_scale_, model.amplitude_)
-        model.log_marginal_likelihood_value_ = model._mode_.log_likelihood
-        return self._become(model)
+        seen = self._observed(X, y)
+        ends = _ends((0.0, 1.0) if context is None else context, len(seen.points))
+        varying = np.ptp(ends, axis=0) > 0.0
+        evidence = Evidence(np.column_stack([seen.points, ends[:, varying]]), seen.success)
+        length_scale, amplitude = self._scales(evidence)
+        _, mode = evidence.mode(length_scale, amplitude)
+        self._note(seen)
+        self.length_scale_, self.amplitude_ = length_scale, amplitude
+        self.log_marginal_likelihood_value_ = mode.log_likelihood
+        self._points_, self._varying_, self._mode_ = evidence.points, varying, mode
+        return self
 
     def posterior(self, X: Any, context: Any = (0.0, 1.0)) -> LogitNormal:
         """Return the posterior of the success probability at each row of X.
@@ -182,12 +188,12 @@ class LogisticGP(TwoClasses):
     def _latent(self, asked: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of f at some points: algorithm 3.2, lines 4 to 6."""
         near = _covariance(asked, self._points_, self.length_scale_, self.amplitude_)
-        mean = near @ self._mode_.dual
         near *= self._mode_.root
         explained = solve_triangular(
             self._mode_.factor, near.T, lower=True, overwrite_b=True, check_finite=False
         )
-        return mean, self.amplitude_**2 - np.einsum("ij,ij->j", explained, explained)
+        variance = self.amplitude_**2 - np.einsum("ij,ij->j", explained, explained)
+        return self._mode_.whitened @ explained, variance
 
     def _scales(self, evidence: Evidence) -> tuple[Floats, float]:
         """Return the length scales and the amplitude, given or learned."""
@@ -357,7 +363,8 @@ class Mode(NamedTuple):
     """The mode f of the posterior at the trials, and its curvature there.
 
     `dual` is a = K⁻¹f, `root` the diagonal of W½ with W = π(1 − π), `factor` the lower Cholesky
-    factor of B = I + W½ K W½ (what is above its diagonal means nothing).
+    factor L of B = I + W½ K W½ (what is above its diagonal means nothing), `whitened` L⁻¹ W½ z
+    with z = f + W⁻¹ ∇ log p(y | f), to which Newton's step fits a Gaussian process.
     """
 
     f: Floats
@@ -365,6 +372,7 @@ class Mode(NamedTuple):
     root: Floats
     factor: Floats
     log_likelihood: float
+    whitened: Floats
 
 
 def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
@@ -385,7 +393,10 @@ def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
             break
         share = _share(a, f, da, df, sign)
         a, f = a + share * da, f + share * df
-    return Mode(f, a, root, factor, _gain(a, f, sign) - np.log(np.diag(factor)).sum())  # line 10
+    else:
+        _warn_of_too_few_steps(len(f))
+    log_likelihood = _gain(a, f, sign) - np.log(np.diag(factor)).sum()  # line 10
+    return Mode(f, a, root, factor, log_likelihood, _whitened(factor, root, f, sign))
 
 
 def _times(K: Floats, vector: Floats) -> Floats:
@@ -399,6 +410,25 @@ def _factor(K: Floats, root: Floats) -> Floats:
     B *= root[:, None]
     B[np.diag_indices_from(B)] += 1.0
     return np.asarray(cho_factor(B.T, lower=True, overwrite_a=True, check_finite=False)[0])
+
+
+def _whitened(factor: Floats, root: Floats, f: Floats, sign: Floats) -> Floats:
+    """Return L⁻¹ W½ z = L⁻¹ (W½ f + W^-½ ∇ log p(y | f)).
+
+    The second term is ± exp(∓ f/2). It overflows only where the mode misses an outcome by log-odds
+    of 1,400, which is more than 2,000 trials cost together at f = 0.
+    """
+    z = root * f + sign * np.exp(-0.5 * sign * f)
+    return np.asarray(solve_triangular(factor, z, lower=True, check_finite=False))
+
+
+def _warn_of_too_few_steps(t: int) -> None:
+    warnings.warn(
+        f"{t} trials: {MOST_STEPS} of Newton's steps did not reach the mode; a smaller amplitude "
+        "or a longer length scale would need fewer",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
 
 
 def _gain(a: Floats, f: Floats, sign: Floats) -> float:

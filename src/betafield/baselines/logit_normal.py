@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks, floats, refuse
+from betafield import checks
+from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks
 
 Moments = tuple[Floats, Floats]
 
@@ -68,7 +69,8 @@ class LogitNormal(Posterior):
         # `mean` is already the method of all posteriors, so both are kept as those of log-odds.
         self.log_odds_mean = _checked("mean", mean)
         self.log_odds_variance = _checked("variance", variance)
-        refuse("variance", self.log_odds_variance, self.log_odds_variance <= 0.0, "it must be > 0")
+        variance = self.log_odds_variance
+        checks.require_all(variance > 0.0, "variance", variance, "it must be > 0")
         if self.log_odds_mean.shape != self.log_odds_variance.shape:
             raise ValueError(
                 f"mean has {len(self.log_odds_mean)} rows and variance has "
@@ -135,10 +137,9 @@ class LogitNormal(Posterior):
 
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
     """Return a read-only copy of a column of finite numbers."""
-    array = floats(name, values).copy()
-    if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; it must be 1-dimensional")
-    refuse(name, array, ~np.isfinite(array), "it must be finite")
+    array = checks.finite(
+        name, values, "it must be finite", (None,), "one dimension is needed"
+    ).copy()
     array.flags.writeable = False
     return array
 

@@ -67,15 +67,14 @@ class RadiusNeighbors(TwoClasses):
         from betafield.windows import Forest, Places
 
         self._check_options()
-        model = self._draft()
-        points, success = model._learn_trials(X, y)
-        t, d = points.shape
-        model.n_trials_ = t
-        model.bandwidth_ = model._width(t, d)
-        # A copy, for the arrays of places belong to the windows.
-        places = Places(points.T.copy(), np.stack([~success, success]))
-        model.windows_ = Forest(d).insert(places)
-        return self._become(model)
+        seen = self._observed(X, y)
+        t, d = seen.points.shape
+        self._note(seen)
+        self.bandwidth_ = self._width(t, d)
+        # A copy, because the arrays of places belong to the windows.
+        places = Places(seen.points.T.copy(), np.stack([~seen.success, seen.success]))
+        self.windows_ = Forest(d).insert(places)
+        return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the share of each class near each row of X, of shape (m, 2)."""

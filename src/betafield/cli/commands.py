@@ -134,9 +134,9 @@ def fit(
         "prior": options.numbers("--prior", prior),
         "sharing": sharing,
     }
+    target = out or reading.stem(files[0]) + ".beta"
+    writing.require_free(target, force, reading.inputs(files))
     with reading.tables(files) as paths:
-        target = out or reading.stem(files[0]) + ".beta"
-        writing.require_free(target, force)
         taken = () if distortion is None else distortion.columns
         columns = reading.columns(paths, options.names(features), outcome, counted, taken)
         for found in () if quiet else columns.guessed:
@@ -205,25 +205,36 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    fitted = _loaded(model, at)
-    _write_answers(
-        fitted,
-        predicting.predictions(fitted, wanted),
-        (grid, at),
-        wanted.under,
-        (out, format, force),
-    )
+    target, form = _answers_to(model, (grid, at), (out, format, force))
+    fitted = _loaded(model)
+    ask = predicting.predictions(fitted, wanted)
+    _write_answers(fitted, ask, (grid, at), wanted.under, target, form)
 
 
-def _loaded(path: str, at: str | None = None) -> SmoothBetaClassifier:
+def _loaded(path: str) -> SmoothBetaClassifier:
     """Return the model of a file or of standard input."""
     from betafield.cli import reading
     from betafield.estimators import load
 
-    if path == at == "-":
-        raise UsageError("MODEL, --at: found - twice; standard input can be read once")
     with reading.model_file(path) as real:
         return load(real)
+
+
+def _answers_to(
+    model: str, where: tuple[int | None, str | None], to: tuple[str | None, str | None, bool]
+) -> tuple[str, str]:
+    """Return the file and the format for answers, if points are named and nothing is lost."""
+    from betafield.cli import reading, writing
+
+    (grid, at), (out, form, force) = where, to
+    if (grid is None) == (at is None):
+        raise UsageError("--grid, --at: one of them is needed, to say where")
+    if model == at == "-":
+        raise UsageError("MODEL, --at: found - twice; standard input can be read once")
+    target = out or "-"
+    form = writing.form(target, form)
+    writing.require_free(target, force, [model, *reading.inputs([] if at is None else [at])])
+    return target, form
 
 
 def _write_answers(
@@ -231,23 +242,19 @@ def _write_answers(
     ask: Any,
     where: tuple[int | None, str | None],
     under: Distortion | None,
-    to: tuple[str | None, str | None, bool],
+    target: str,
+    form: str,
 ) -> None:
     """Write what is told of points, at a grid or from a file, to where it is wanted."""
     from betafield.cli import predicting, reading, writing
 
-    (grid, at), (out, form, force) = where, to
-    target = out or "-"
-    form = writing.form(target, form)
-    writing.require_free(target, force)
+    grid, at = where
     watched = terminal.is_watched(target)
-    if grid is not None and at is None:
+    if grid is not None:
         writing.write_tables(predicting.on_grid(model, grid, ask, under, watched), target, form)
-    elif at is not None and grid is None:
+    if at is not None:
         with reading.tables([at]) as (path,):
             writing.write_tables(predicting.in_file(model, path, ask, under, watched), target, form)
-    else:
-        raise UsageError("--grid, --at: one of them is needed, to say where")
 
 
 @app.command(cls=Command)
@@ -273,7 +280,7 @@ def report(
         "lipschitz": options.positive("--lipschitz", lipschitz),
     }
     target = out or reading.stem(model) + ".html"
-    writing.require_free(target, force)
+    writing.require_free(target, force, [model])
     fitted = _loaded(model)
     _write_report(fitted, target, title=title, command=_said(ctx), source=model, **settings)
 
@@ -345,10 +352,11 @@ def plan(
     from betafield.cli import predicting
 
     _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
-    fitted = _loaded(model, at)
     options.positive("--width", width)
+    target, form = _answers_to(model, (grid, at), (out, format, force))
+    fitted = _loaded(model)
     ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
-    _write_answers(fitted, ask, (grid, at), None, (out, format, force))
+    _write_answers(fitted, ask, (grid, at), None, target, form)
 
 
 def _require_absent(what: str, **given: object) -> None:

@@ -22,7 +22,7 @@ def described(model: SmoothBetaClassifier) -> Facts:
         "places": len(seen.points),
         "features": _features(model, seen.names),
         "classes": model.classes_.tolist(),
-        "distorted": bool(model._seen_.distorted),
+        "distorted": bool(model.field_.totals.distorted),
         "windows": _windows(model),
         "parameters": _parameters(model),
     }

@@ -49,6 +49,13 @@ def tables(paths: Sequence[str]) -> Iterator[list[str]]:
         yield real
 
 
+def inputs(paths: Sequence[str]) -> list[str]:
+    """Return the files that paths of tables name; standard input stays as it is."""
+    named = [path for path in paths if path != "-"]
+    found = [file.path for file in _listed(named)] if named else []
+    return [*found, *(path for path in paths if path == "-")]
+
+
 @contextlib.contextmanager
 def model_file(path: str) -> Iterator[str]:
     """Give the path of a model, standard input as a temporary file."""

@@ -7,10 +7,12 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +28,14 @@ Columns = Mapping[str, Any]
 # Where to ----------------------------------------------------------------------------------
 
 
-def require_free(out: str, force: bool) -> None:
-    """Raise where a file cannot be written, before anything is computed for it."""
+def require_free(out: str, force: bool, inputs: Iterable[str] = ()) -> None:
+    """Raise where a file cannot be written, before anything is read or computed for it.
+
+    No input is ever replaced, with `force` or without: what it holds would be lost.
+    """
+    for name in inputs:
+        if _is_same(name, out):
+            raise UsageError(f"--out: {out} is an input, {_called(name)}; name another file")
     if is_stream(out):
         return
     path = Path(out)
@@ -39,6 +47,28 @@ def require_free(out: str, force: bool) -> None:
         raise FileExistsError(f"--out: {out} is there already; --force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"--out: the folder {path.parent} cannot be written to")
+
+
+def _is_same(path: str, out: str) -> bool:
+    """Return whether two names are of one file, by whatever folder, link or letter case."""
+    read, written = _status(path, sys.stdin), _status(out, sys.stdout)
+    if read is None or written is None:
+        return False
+    return stat.S_ISREG(written.st_mode) and os.path.samestat(read, written)
+
+
+def _status(path: str, standard: Any) -> os.stat_result | None:
+    """Return what the system knows of a file or a standard stream; None if there is none."""
+    try:
+        if path == STANDARD:
+            return os.fstat(standard.fileno())
+        return os.stat(os.path.expanduser(path))
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by what is no file
+        return None
+
+
+def _called(path: str) -> str:
+    return "standard input" if path == STANDARD else path
 
 
 def is_stream(out: str) -> bool:
@@ -115,14 +145,33 @@ def write_tables(tables: Iterator[Columns], out: str, name: str) -> int:
     return rows
 
 
+# Spreadsheets take a cell that begins so for a formula, and may run it.
+FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+
+
+def harmless(name: str) -> str:
+    """Return a name as CSV has it: one that could be a formula gets a quote in front.
+
+    No two names become one, and taking one quote away gives the name back.
+
+    Examples
+    --------
+    >>> harmless("=HYPERLINK(1)"), harmless("'=x"), harmless("dose")
+    ("'=HYPERLINK(1)", "''=x", 'dose')
+    """
+    return f"'{name}" if FORMULA.match(name) else name
+
+
 class _CSV:
-    """Comma separated values in UTF-8, numbers to the last digit."""
+    """Comma separated values in UTF-8, numbers to the last digit; no name is a formula."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names = file, names
 
     def __enter__(self) -> _CSV:
-        self._put([self.names])
+        # Where lines end in \n, Python 3.11 and 3.12 leave \r without quotes.
+        is_odd = any("\r" in name for name in self.names)
+        self._put([map(harmless, self.names)], csv.QUOTE_ALL if is_odd else csv.QUOTE_MINIMAL)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,9 +181,9 @@ class _CSV:
         """Write some rows."""
         self._put(zip(*(column.tolist() for column in table.values()), strict=True))
 
-    def _put(self, rows: Any) -> None:
+    def _put(self, rows: Any, quoting: Any = csv.QUOTE_MINIMAL) -> None:
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
+        csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
         self.file.write(text.getvalue().encode())
 
 

@@ -1,9 +1,12 @@
 """The same estimator over dask collections: trials stay where they are.
 
-    partitions   what is read, checked and named in errors, a partition at a time
-    regions      partitions of space, for those who want them
-    scattered    windows on workers: each answers for its own trials, answers are added up
-    estimator    SmoothBetaClassifier, which asks them
+    partitions   what is read, kept and named in errors, a partition at a time
+    questions    what a field asks of its windows, noted and answered elsewhere
+    tasks        what workers do: check, look, learn, answer
+    windows      windows on workers, whose answers are added up, and the field that asks them
+    learning     from partitions to a field
+    posteriors   answers at the points of collections, computed when they are wanted
+    estimator    SmoothBetaClassifier
 
 A task reads its partition, learns from it and returns its windows, and dask runs a task again
 where a worker was lost with its results: trials are counted once, however often that happens.
@@ -16,6 +19,7 @@ try:
 except ImportError as error:
     raise ImportError("dask is needed here: pip install 'betafield[dask]'") from error
 
-from betafield.dask.estimator import Posteriors, SmoothBetaClassifier
+from betafield.dask.estimator import SmoothBetaClassifier
+from betafield.dask.posteriors import Posteriors
 
 __all__ = ["Posteriors", "SmoothBetaClassifier"]

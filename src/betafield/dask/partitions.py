@@ -1,4 +1,4 @@
-"""Partitions of dask collections: found, checked on the worker that reads them, named in errors.
+"""Partitions of dask collections: found, kept on a cluster, named in errors, cut anew by space.
 
 Frames are read together, so that a file is opened once and only the columns asked for are read.
 dask would join small partitions of each frame on its own, and rows would no longer go together:
@@ -8,9 +8,8 @@ here partitions stay as the user sees them.
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import dask
@@ -18,15 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import sharing, trials
-from betafield.estimators import SmoothBetaClassifier as Local
-
 Floats = npt.NDArray[np.float64]
 # Arguments of a partition by their names.
 Batch = dict[str, Any]
 
-# Points of a partition by which regions are cut.
-SAMPLE = 200
 # Parts that a worker makes for each of its threads, at most, of what it has read.
 PARTS = 4
 # Tasks that are looked through for the file that a partition comes from.
@@ -65,7 +59,8 @@ def blocks(name: str, values: Any) -> list[Delayed]:
     _number(name, values)
     if _is_frame(values):
         return _unjoined(values)
-    return list(np.ravel(values.to_delayed()))
+    # dask's optimization leaves out what is kept on a cluster.
+    return list(np.ravel(values.to_delayed(optimize_graph=not _futures(values))))
 
 
 def lengths(X: Any) -> tuple[int, ...] | None:
@@ -85,7 +80,7 @@ def _batches(columns: Batch) -> list[Any]:
             _bundled,
             *frames,
             names=names,
-            meta=frames[0]._meta,
+            meta=("batch", float),  # nobody looks: a task returns a dict
             enforce_metadata=False,
             align_dataframes=False,
         )
@@ -159,6 +154,41 @@ def _require_for_all(name: str, values: Any) -> None:
 # Naming ------------------------------------------------------------------------------------
 
 
+class PartitionError(Exception):
+    """An error that names the partition it is about."""
+
+
+class PartitionTypeError(PartitionError, TypeError):
+    """A partition that has another kind of values than it must have."""
+
+
+class PartitionValueError(PartitionError, ValueError):
+    """A partition that has other values than it may have."""
+
+
+class PartitionOSError(PartitionError, OSError):
+    """A partition whose file cannot be read."""
+
+
+class PartitionRuntimeError(PartitionError, RuntimeError):
+    """A partition that was lost, or cannot be computed for another reason."""
+
+
+KINDS: dict[type[Exception], type[PartitionError]] = {
+    OSError: PartitionOSError,
+    TypeError: PartitionTypeError,
+    ValueError: PartitionValueError,
+    LookupError: PartitionValueError,
+    Exception: PartitionRuntimeError,
+}
+
+
+def about(name: str, error: BaseException | None, what: str) -> PartitionError:
+    """Return an error of the same kind that says something about a partition."""
+    kind = next(ours for theirs, ours in KINDS.items() if isinstance(error, theirs))
+    return kind(f"{name}: {what}")
+
+
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
     """Raise what is raised inside again, with the name of the partition."""
@@ -167,8 +197,7 @@ def named(name: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if not name:
             raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {error}") from error
+        raise about(name, error, str(error)) from error
 
 
 @contextlib.contextmanager
@@ -176,17 +205,15 @@ def blamed(inputs: Sequence[tuple[str, Delayed]]) -> Iterator[None]:
     """Raise what is raised inside again, with the name of the input that cannot be computed."""
     try:
         yield
+    except PartitionError:
+        raise
     except Exception as error:
-        if str(error).startswith(("partition ", "region ")):
-            raise
+        require_kept(inputs)
         name, cause = _failed(inputs)
         if not name:
             raise
-        kinds = (OSError, TypeError, ValueError, LookupError)
-        kind = next((kind for kind in kinds if isinstance(cause, kind)), RuntimeError)
-        kind = ValueError if kind is LookupError else kind
-        what = f"{type(cause).__name__}: {cause}"
-        raise kind(f"{name}: could not be computed. {what}") from error
+        what = f"could not be computed. {type(cause).__name__}: {cause}"
+        raise about(name, cause, what) from error
 
 
 def computed(wanted: Sequence[Delayed], inputs: Sequence[tuple[str, Delayed]]) -> tuple[Any, ...]:
@@ -195,47 +222,24 @@ def computed(wanted: Sequence[Delayed], inputs: Sequence[tuple[str, Delayed]]) -
         return tuple(dask.compute(*wanted))
 
 
-def on_cluster() -> bool:
-    """Return whether tasks go to a cluster, where results can stay."""
-    scheduler = getattr(dask.base.get_scheduler(), "__self__", None)
-    return hasattr(scheduler, "scheduler_info")
+def joint(names: Sequence[str]) -> str:
+    """Return one name for several partitions.
 
-
-def together(reads: Sequence[Delayed]) -> list[list[int]]:
-    """Return which partitions to learn from together: of those that one worker has read, a few.
-
-    A query then asks few windows, however many partitions there are, and nothing is moved.
+    Examples
+    --------
+    >>> joint(["partition 0", "partition 1", "partition 2", "partition 3", "partition 4"])
+    'partition 0, partition 1, partition 2 and 2 more'
     """
-    futures = [_future(read) for read in reads]
-    if not (on_cluster() and all(futures)):
-        return [[i] for i in range(len(reads))]
-    client = dask.base.get_scheduler().__self__
-    owners, threads = client.who_has(futures), client.nthreads()
-    groups: dict[str, list[int]] = {}
-    for i, future in enumerate(futures):
-        owner = next(iter(owners.get(future.key, ())), "")
-        groups.setdefault(owner, []).append(i)
-    return [
-        some.tolist()
-        for owner, group in groups.items()
-        for some in np.array_split(group, min(len(group), PARTS * threads.get(owner, 1)))
-    ]
-
-
-def _future(block: Delayed) -> Any:
-    """Return what stands for a block that is kept on a cluster, or None."""
-    value = block.dask.get(block.key)
-    value = getattr(value, "value", value)
-    return value if hasattr(value, "status") else None
+    different = list(dict.fromkeys(names))
+    rest = f" and {len(different) - 3} more" if len(different) > 3 else ""
+    return ", ".join(different[:3]) + rest
 
 
 def _failed(inputs: Sequence[tuple[str, Delayed]]) -> tuple[str, BaseException | None]:
     """Return the name of the first input that cannot be computed, and why."""
     for name, block in inputs:
-        if on_cluster():
-            from distributed import futures_of
-
-            for future in futures_of(block):
+        if client_in_use() is not None:
+            for future in _futures(block):
                 if future.status == "error":
                     return name, future.exception()
         else:
@@ -298,201 +302,131 @@ def _groups(numbers: Any) -> str:
     return f", row group{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-# Checking ----------------------------------------------------------------------------------
+# Keeping -----------------------------------------------------------------------------------
 
 
-class Checked(NamedTuple):
-    """The trials of a partition, checked as `betafield.trials` does, and its features."""
+def client_in_use() -> Any:
+    """Return the client of the cluster that tasks go to, where results can stay, if any."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
 
-    name: str
-    features: dict[str, Any]
-    points: Floats
-    labels: npt.NDArray[Any] | None = None
-    counts: npt.NDArray[np.int64] | None = None
-    weight: Floats | None = None
-    context: Floats | None = None
-
-    @property
-    def is_void(self) -> bool:
-        """Whether nothing here counts: no rows, or none with a weight."""
-        if self.counts is not None:
-            return not self.counts.any()
-        counts = self.weight is None or bool((self.weight * trials.FRACTIONS >= 0.5).any())
-        return not (len(self.points) and counts)
-
-    def columns(self, classes: npt.NDArray[Any]) -> trials.Columns:
-        """Return one row a class, telling how many trials ended so."""
-        if self.counts is not None:
-            return self.counts
-        return trials.outcomes(np.asarray(self.labels), classes)
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    return client if isinstance(client, Client) else None
 
 
-def checked(name: str, batch: Batch, known: dict[str, Any]) -> Checked:
-    """Return the trials of a partition; `known` are the features that it must have, if any."""
-    with named(name):
-        n_rows = _n_rows(batch["X"])
-        if not n_rows:
-            _require_empty(batch)
-            return Checked(name, {}, np.empty((0, 0)), np.empty(0))
-        model = Local()
-        model.__dict__.update(known)
-        points = trials.points(model, batch["X"], reset=not known)
-        features = {k: v for k, v in model.__dict__.items() if k.endswith("_in_")}
-        context = trials.context(batch.get("context"), n_rows)
-        if "trials" in batch:
-            counts = trials.binomial(batch["successes"], batch["trials"], n_rows, part=True)
-            return Checked(name, features, points, counts=counts, context=context)
-        labels = trials.labels(batch["y"], n_rows)
-        weight = trials.weights(batch.get("sample_weight"), n_rows, part=True)
-        return Checked(name, features, points, labels, None, weight, context)
+def require_kept(inputs: Sequence[tuple[str, Delayed]]) -> None:
+    """Raise if a cluster no longer has what it kept of these inputs, or is not the one in use.
 
-
-def _n_rows(X: Any) -> int:
-    return len(X) if np.ndim(X) else 1
-
-
-def _require_empty(batch: Batch) -> None:
-    for name, values in batch.items():
-        if name != "context" and np.ndim(values) and len(values):
-            raise ValueError(f"{name}: found {len(values)} rows where X has 0; they must be equal")
-
-
-# A first look ------------------------------------------------------------------------------
-
-
-class Survey(NamedTuple):
-    """A first look at a partition.
-
-    Parameters
-    ----------
-    name : str
-    rows : int
-    is_void : bool
-        Whether nothing in it counts.
-    features : dict
-        Number and names of the features.
-    labels : array
-        Those that it has.
-    corners : array of shape (n, d) or None
-        The lowest and the highest coordinates of trials that teach something; none where there
-        are no such trials. None: classes must be known first.
-    sample : array of shape (n, d)
-        Some points.
+    Lost workers do not matter, because their tasks are run again; but a cluster that is restarted
+    or closed forgets the tasks too.
     """
-
-    name: str
-    rows: int
-    is_void: bool
-    features: dict[str, Any]
-    labels: npt.NDArray[Any]
-    corners: Floats | None
-    sample: Floats
-
-    @property
-    def is_late(self) -> bool:
-        """Whether its corners can be told only when the classes are known."""
-        return bool(self.rows) and self.corners is None
-
-
-def surveyed(
-    trials_: Checked, classes: npt.NDArray[Any] | None, rule: str, wants_corners: bool
-) -> Survey:
-    """Return a first look at a partition, where contexts are shared by this rule."""
-    points, labels = trials_.points, np.array([0, 1])
-    if trials_.labels is not None:
-        labels = np.unique(trials_.labels)
-    # Whether a trial under a context teaches something may depend on how it ended.
-    known = labels if classes is None else classes
-    corners = None
-    if wants_corners and (trials_.context is None or len(known) == 2):
-        corners = cornered(trials_, known, rule)
-    sample = points[:: max(1, len(points) // SAMPLE)]
-    return Survey(
-        trials_.name,
-        len(points),
-        trials_.is_void,
-        trials_.features,
-        labels,
-        corners,
-        sample,
-    )
+    kept = [(name, future) for name, block in inputs for future in _futures(block)]
+    lost = [name for name, future in kept if future.status == "cancelled"]
+    if lost:
+        raise PartitionRuntimeError(
+            f"{joint(lost)}: lost, because the cluster that kept the trials, or its client, was "
+            "restarted or closed; fit again (a model made by compute() outlives its cluster)"
+        )
+    in_use = client_in_use()
+    # What comes out of a file or another process has no client yet, and gets the one in use.
+    away = [name for name, future in kept if future.client not in (None, in_use)]
+    if away:
+        raise PartitionRuntimeError(
+            f"{joint(away)}: kept by another cluster than the one in use; make its client the "
+            "current one (with client.as_current(): ...), or fit again"
+        )
 
 
-def cornered(trials_: Checked, classes: npt.NDArray[Any], rule: str) -> Floats:
-    """Return the lowest and the highest coordinates of trials that teach something, if any."""
-    points, _ = teaching(trials_, classes, rule)
-    return np.stack([points.min(axis=0), points.max(axis=0)]) if len(points) else points
+def together(reads: Sequence[Delayed]) -> list[list[int]]:
+    """Return which partitions to learn from together: of those that one worker has read, a few.
 
-
-def teaching(
-    trials_: Checked, classes: npt.NDArray[Any], rule: str
-) -> tuple[Floats, sharing.Evidence | None]:
-    """Return the points of trials that teach something, and what they teach."""
-    if trials_.is_void:
-        return trials_.points[:0], None
-    model = Local(sharing=rule)
-    model.classes_ = classes
-    with named(trials_.name):
-        evidence = model._evidence(trials_.columns(classes), trials_.weight, trials_.context)
-    points = trials_.points if evidence.rows is None else trials_.points[evidence.rows]
-    return points, evidence
-
-
-def exact_sums(
-    trials_: Checked, classes: npt.NDArray[Any], rule: str, column: Callable[..., Floats]
-) -> list[list[float]]:
-    """Return numbers that add up to the sums over all trials of column(points, weights).
-
-    A list for each: their exact sum is that of the column, as no single float may be.
+    A query then asks few windows, however many partitions there are, and nothing is moved.
     """
-    points, evidence = teaching(trials_, classes, rule)
-    if evidence is None:
+    client = client_in_use()
+    kept = [future for read in reads for future in _futures(read) if future.key == read.key]
+    if client is None or len(kept) < len(reads):
+        return [[i] for i in range(len(reads))]
+    owners, threads = client.who_has(kept), client.nthreads()
+    groups: dict[str, list[int]] = {}
+    for i, future in enumerate(kept):
+        groups.setdefault(next(iter(owners.get(future.key, ())), ""), []).append(i)
+    return [
+        some.tolist()
+        for owner, group in groups.items()
+        for some in np.array_split(group, min(len(group), PARTS * threads.get(owner, 1)))
+    ]
+
+
+def _futures(block: Any) -> list[Any]:
+    """Return what stands for results that are kept on a cluster."""
+    if "distributed" not in sys.modules:
         return []
-    values = column(points, evidence.weights(len(classes)))
-    return [_exact_sum(each) for each in values.T]
+    from distributed import futures_of
+
+    return list(futures_of(block))
 
 
-def _exact_sum(values: Floats) -> list[float]:
-    """Return numbers whose sum is exactly that of the values: what is left of it, time and again.
+# Regions of space, each with about as many trials -----------------------------------------
+
+
+class Plane(NamedTuple):
+    """A cut at a value of an axis. Children are numbers of planes, or −1 − that of a region."""
+
+    axis: int
+    value: float
+    low: int
+    high: int
+
+
+class Regions(NamedTuple):
+    """Boxes that fill all space, as a tree of planes.
 
     Examples
     --------
-    >>> _exact_sum(np.array([1.0, 1e-30, 1e30]))
-    [1e+30, 1.0, 1e-30]
+    >>> import numpy as np
+    >>> points = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> Regions.cut(points, number=2).of(points).tolist()
+    [0, 0, 1, 1]
     """
-    found: list[float] = []
-    while rest := math.fsum(itertools.chain(values, found)):
-        found.append(-rest)
-    return [-each for each in found]
+
+    planes: list[Plane]
+    number: int
+
+    @classmethod
+    def cut(cls, points: Floats, number: int) -> Regions:
+        """Return so many regions, by some of the points that they are for."""
+        planes: list[Plane] = []
+        _cut(points, number, planes, iter(range(number)))
+        return cls(planes, number)
+
+    def of(self, points: Floats) -> npt.NDArray[np.intp]:
+        """Return the number of the region of each point."""
+        found = np.zeros(len(points), dtype=np.intp)
+        waiting = [(0, np.arange(len(points)))] if self.planes else []
+        while waiting:
+            mine, rows = waiting.pop()
+            plane = self.planes[mine]
+            is_low = points[rows, plane.axis] <= plane.value
+            for child, some in ((plane.low, rows[is_low]), (plane.high, rows[~is_low])):
+                if child < 0:
+                    found[some] = -1 - child
+                else:
+                    waiting.append((child, some))
+        return found
 
 
-def require_same_features(found: Sequence[Survey]) -> None:
-    """Raise for the first partition whose features are not those of the first one with rows."""
-    first, *others = [survey for survey in found if survey.rows]
-    for survey, (name, ours) in itertools.product(others, first.features.items()):
-        theirs = survey.features.get(name)
-        if not np.array_equal(np.asarray(theirs), np.asarray(ours)):
-            raise ValueError(
-                f"{survey.name}: its {name} is {_listed(theirs)}, that of {first.name} is "
-                f"{_listed(ours)}; they must be equal"
-            )
-
-
-def all_labels(found: Sequence[Survey]) -> npt.NDArray[Any]:
-    """Return the labels of all partitions; raise where some are texts and others numbers."""
-    first, *others = [survey for survey in found if survey.rows]
-    for survey in others:
-        if _is_text(survey.labels) != _is_text(first.labels):
-            raise ValueError(
-                f"{survey.name}: found y such as {_listed(survey.labels[:1])}, where {first.name} "
-                f"has {_listed(first.labels[:1])}; texts and numbers are no labels of one y"
-            )
-    return np.concatenate([survey.labels for survey in (first, *others)])
-
-
-def _is_text(labels: npt.NDArray[Any]) -> bool:
-    return any(isinstance(label, str | bytes) for label in labels.tolist())
-
-
-def _listed(values: Any) -> str:
-    return str(np.asarray(values).tolist())
+def _cut(points: Floats, number: int, planes: list[Plane], regions: Iterator[int]) -> int:
+    """Cut the longest side so that both halves have their share; return the number of the cut."""
+    if number == 1:
+        return -1 - next(regions)
+    axis = int(np.argmax(np.ptp(points, axis=0))) if len(points) else 0
+    half = number // 2
+    value = float(np.quantile(points[:, axis], half / number)) if len(points) else 0.0
+    is_low = points[:, axis] <= value
+    mine = len(planes)
+    planes.append(Plane(axis, value, 0, 0))
+    low = _cut(points[is_low], half, planes, regions)
+    high = _cut(points[~is_low], number - half, planes, regions)
+    planes[mine] = Plane(axis, value, low, high)
+    return mine

@@ -1,31 +1,63 @@
 """What to do next: what to test, which arm to pull, when a risk has moved.
 
-`experiment` asks where to test next and is told what happened, `bandits` pull the arm that pays
-most while learning which, `tracking` follows a risk that moves and says where it is too high.
+`experiment` asks where to test next and is told what happened, `bandit` pulls the arm that pays
+most while learning which, `tracker` follows a risk that moves and says where it is too high.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from betafield._interrupts import held
+
+if TYPE_CHECKING:
+    from betafield.decisions.bandit.bandit import FieldBandit
+    from betafield.decisions.bandit.regret import Regret, simulate
+    from betafield.decisions.experiment.experiment import Experiment
+    from betafield.decisions.experiment.goals import (
+        Compare,
+        Everywhere,
+        LevelSet,
+        Maximize,
+        Minimize,
+    )
+    from betafield.decisions.experiment.history import Trial
+    from betafield.decisions.tracker.false_alarms import false_alarm_rate
+    from betafield.decisions.tracker.tracker import RiskTracker
+
+__all__ = [
+    "Compare",
+    "Everywhere",
+    "Experiment",
+    "FieldBandit",
+    "LevelSet",
+    "Maximize",
+    "Minimize",
+    "Regret",
+    "RiskTracker",
+    "Trial",
+    "false_alarm_rate",
+    "simulate",
+]
 
 _HOMES = {
-    "Compare": "goals",
-    "Everywhere": "goals",
-    "Experiment": "experiment",
-    "FieldBandit": "bandits",
-    "LevelSet": "goals",
-    "Maximize": "goals",
-    "Minimize": "goals",
-    "Regret": "simulation",
-    "RiskTracker": "tracking",
-    "Trial": "experiment",
-    "false_alarm_rate": "tracking",
-    "simulate": "simulation",
+    "Compare": "experiment.goals",
+    "Everywhere": "experiment.goals",
+    "Experiment": "experiment.experiment",
+    "FieldBandit": "bandit.bandit",
+    "LevelSet": "experiment.goals",
+    "Maximize": "experiment.goals",
+    "Minimize": "experiment.goals",
+    "Regret": "bandit.regret",
+    "RiskTracker": "tracker.tracker",
+    "Trial": "experiment.history",
+    "false_alarm_rate": "tracker.false_alarms",
+    "simulate": "bandit.regret",
 }
-__all__ = list(_HOMES)
 
 
+@held()
 def __getattr__(name: str) -> Any:
     """Import a public name where it is first used."""
     if name not in _HOMES:

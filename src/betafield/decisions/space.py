@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from betafield import checks
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -46,19 +47,19 @@ class Space:
     observed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, space: Any, observed: Any = ()) -> Space:
-        """Return the space that a mapping of features to (low, high) describes."""
-        if not isinstance(space, Mapping):
-            raise TypeError(
-                f"space: found {type(space).__name__}; a mapping of names to (low, high) is needed"
-            )
-        if not space:
-            raise ValueError("space: found no features; one at least is needed")
-        for name in space:
-            if not isinstance(name, str):
-                raise TypeError(f"space: found the name {name!r}; names must be text")
-        bounds = tuple(_bounds(name, ends) for name, ends in space.items())
-        return cls(tuple(space), bounds, _observed(observed, tuple(space)))
+    def of(cls, space: Any, observed: Any = (), what: str = "space") -> Space:
+        """Return the space that a mapping of features to (low, high) describes.
+
+        Errors name the argument `what`.
+        """
+        rule = "a mapping of names to (low, high) is needed"
+        sides = dict(checks.instance(what, space, Mapping, rule))
+        if not sides:
+            raise ValueError(f"{what}: found no features; one at least is needed")
+        for name in sides:
+            checks.instance(f"{what}, feature {name!r}", name, str, "names must be text")
+        bounds = tuple(_bounds(f"{what}, feature {name!r}", ends) for name, ends in sides.items())
+        return cls(tuple(sides), bounds, _observed(observed, tuple(sides)))
 
     @cached_property
     def low(self) -> Floats:
@@ -66,9 +67,14 @@ class Space:
         return np.array([low for low, _ in self.bounds])
 
     @cached_property
+    def high(self) -> Floats:
+        """The upper bounds."""
+        return np.array([high for _, high in self.bounds])
+
+    @cached_property
     def side(self) -> Floats:
         """The lengths of the sides."""
-        return np.array([high - low for low, high in self.bounds])
+        return self.high - self.low
 
     @cached_property
     def chosen(self) -> Bools:
@@ -80,15 +86,12 @@ class Space:
         values = self.some(what, point)
         missing = [name for name in self.names if name not in values]
         if missing:
-            raise KeyError(f"{what}: found no value of {missing[0]!r}; {self._all()} are needed")
+            raise ValueError(f"{what}: found no value of {missing[0]!r}; {self._all()} are needed")
         return np.array([values[name] for name in self.names])
 
     def some(self, what: str, point: Any) -> dict[str, float]:
         """Return the values of a mapping that has some of the features, all within bounds."""
-        if not isinstance(point, Mapping):
-            raise TypeError(
-                f"{what}: found {type(point).__name__}; a mapping of {self._all()} is needed"
-            )
+        checks.instance(what, point, Mapping, f"a mapping of {self._all()} is needed")
         return {name: self._value(what, name, value) for name, value in point.items()}
 
     def point(self, row: Floats) -> dict[str, float]:
@@ -101,8 +104,7 @@ class Space:
 
     def rows(self, shares: Floats) -> Floats:
         """Return the coordinates of these shares of the sides, none beyond the bounds."""
-        high = self.low + self.side
-        return np.clip(self.low + shares * self.side, self.low, high)
+        return np.clip(self.low + shares * self.side, self.low, self.high)
 
     def sobol(self, n: int, seed: int, skip: int = 0) -> Floats:
         """Return n points of a scrambled Sobol sequence over all features."""
@@ -120,47 +122,36 @@ class Space:
     def _value(self, what: str, name: Any, value: Any) -> float:
         """Return a number that the feature of this name can have."""
         if name not in self.names:
-            raise KeyError(f"{what}: found the feature {name!r}; the space has {self._all()}")
-        if not isinstance(value, Real) or isinstance(value, bool):
-            raise TypeError(f"{what}: found {value!r} for {name!r}; a number is needed")
+            raise ValueError(f"{what}: found the feature {name!r}; the space has {self._all()}")
         low, high = self.bounds[self.names.index(name)]
-        number = float(value)
-        if not low <= number <= high:
-            raise ValueError(
-                f"{what}: found {value!r} for {name!r}; it must be from {low:g} to {high:g}"
-            )
-        return number
+        rule = f"a number from {low!r} to {high!r} is needed"
+        return checks.number(f"{what}, feature {name!r}", value, rule, low=low, high=high)
 
     def _all(self) -> str:
         return ", ".join(map(repr, self.names))
 
 
-def _bounds(name: str, ends: Any) -> tuple[float, float]:
+def _bounds(what: str, ends: Any) -> tuple[float, float]:
     """Return (low, high), finite and apart."""
-    try:
-        low, high = (float(end) for end in ends)
-    except (TypeError, ValueError):
-        raise TypeError(f"space: found {ends!r} for {name!r}; (low, high) is needed") from None
-    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
-        raise ValueError(f"space: found {ends!r} for {name!r}; both ends must be finite")
-    if not low < high:
-        raise ValueError(
-            f"space: found {ends!r} for {name!r}, which has no width; low must be below high"
-        )
+    rule = "(low, high) is needed, two finite numbers"
+    low, high = checks.finite(what, ends, rule, (2,), rule).tolist()
+    checks.require(low < high, what, (low, high), "low must be below high")
+    checks.require(
+        math.isfinite(high - low), what, (low, high), "high - low must be a finite float"
+    )
     return low, high
 
 
 def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the features that are not chosen; one at least must be."""
     if isinstance(observed, str) or not isinstance(observed, Iterable):
-        raise TypeError(f"observed: found {observed!r}; a list of features is needed")
-    found = tuple(dict.fromkeys(observed))
-    for name in found:
-        if name not in names:
-            raise KeyError(f"observed: found {name!r}; the space has {', '.join(map(repr, names))}")
-    if len(found) == len(names):
+        raise TypeError(f"observed: found {checks.spelled(observed)}; a list of features is needed")
+    listed = list(observed)
+    for i, name in enumerate(listed):
+        checks.one_of(f"observed[{i}]", name, names)
+    if set(listed) == set(names):
         raise ValueError("observed: found every feature of the space; one at least must be chosen")
-    return found
+    return tuple(dict.fromkeys(listed))
 
 
 def seed_of(random_state: Any) -> int:
@@ -173,8 +164,5 @@ def seed_of(random_state: Any) -> int:
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise TypeError(f"random_state: found {random_state!r}; a whole number or None is needed")
-    if not 0 <= int(random_state) < 1 << 63:
-        raise ValueError(f"random_state: found {random_state!r}; it must be from 0 to 2⁶³ − 1")
-    return int(random_state)
+    rule = "a whole number from 0 to 2⁶³ − 1, or None, is needed"
+    return checks.whole("random_state", random_state, 0, (1 << 63) - 1, rule)

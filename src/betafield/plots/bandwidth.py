@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+import betafield.plots.style as style
 from betafield.observed import feature_names, require_model
-from betafield.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,8 @@ class BandwidthDisplay:
     ----------
     candidates : structured array
         Windows around those in use, with the relevance of the heaviest: `relevance`, `width`,
-        `degree`, `score`, `complexity` as in `model.weights_`; `weight` is 0. Empty where nothing
-        was weighed.
+        `degree`, `score`, `effective_parameters` as in `model.weights_`; `weight` is 0. Empty if
+        nothing was weighed.
     weights : structured array
         Those in use, `model.weights_`.
     price : float
@@ -89,7 +89,8 @@ class BandwidthDisplay:
     def value(self) -> Floats:
         """The scores of the candidates, parameters paid for."""
         return np.asarray(
-            self.candidates["score"] - self.price * self.candidates["complexity"], dtype=np.float64
+            self.candidates["score"] - self.price * self.candidates["effective_parameters"],
+            dtype=np.float64,
         )
 
     @classmethod
@@ -106,10 +107,10 @@ class BandwidthDisplay:
         require_model(model)
         alone = model.n_features_in_ == 1 and np.isfinite(model.scale_[0])
         candidates, price = model.weights_[:0], 0.0
-        if model._choice().learns:
-            from betafield.plots.scoring import candidates_of
+        if model.field_.choice.learns:
+            from betafield.choosing.around import around
 
-            candidates, price = candidates_of(model)
+            candidates, price = around(model.field_.weighing(), model.weights_)
         display = cls(
             candidates,
             model.weights_,

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+import betafield.plots.style as style
 from betafield import trials
 from betafield.observed import left_out, share_interval, why_not_left_out
-from betafield.plots import style
+from betafield.survey import class_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +148,7 @@ class CalibrationDisplay:
         classes = np.asarray(estimator.classes_)
         if len(classes) > 2 and class_ is None:
             raise ValueError(f"class_: found None; one of the classes {classes.tolist()} is needed")
-        index = style.class_index(classes, class_)
+        index = class_index(classes, class_)
         predicted = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, index]
         outcome = trials.labels(y, len(predicted))
         trials.outcomes(outcome, classes)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield.plots import style
+import betafield.plots.style as style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from betafield.observed import Binned
-    from betafield.plots.field import FieldDisplay
+    from betafield.plots.shown import Shown
 
 Floats = npt.NDArray[np.float64]
 
 
-def draw(axes: Axes, field: FieldDisplay, show_places: bool) -> None:
+def draw(axes: Axes, field: Shown, show_places: bool) -> None:
     """Draw the curves of a field, and what else it has."""
     (grid,) = field.grid
     mean, low, high = (_columns(each) for each in (field.mean, field.low, field.high))
@@ -44,17 +44,17 @@ def _columns(values: Floats) -> list[Floats]:
     return [values] if values.ndim == 1 else list(values.T)
 
 
-def _mean_name(field: FieldDisplay) -> str:
+def _mean_name(field: Shown) -> str:
     return "average over the trials' places" if field.averaged else "posterior mean"
 
 
-def _interval_name(field: FieldDisplay) -> str:
+def _interval_name(field: Shown) -> str:
     if field.averaged:
         return f"average of the {style.percent(field.level)} intervals"
     return f"{style.percent(field.level)} credible interval"
 
 
-def _draw_band(axes: Axes, field: FieldDisplay) -> None:
+def _draw_band(axes: Axes, field: Shown) -> None:
     assert field.band is not None
     name: str | None = f"{style.percent(field.level)} guaranteed band"
     for ends in field.band:
@@ -93,7 +93,7 @@ def _draw_rug(axes: Axes, where: Floats) -> None:
     )
 
 
-def _finish(axes: Axes, field: FieldDisplay) -> None:
+def _finish(axes: Axes, field: Shown) -> None:
     axes.set_xlim(*style.padded(field.grid[0][0], field.grid[0][-1]))
     axes.set_ylim(*_limits(field))
     axes.set_xlabel(style.shown(field.features[0]) + style.fixed_at(field.at))
@@ -102,7 +102,7 @@ def _finish(axes: Axes, field: FieldDisplay) -> None:
     style.plain(axes)
 
 
-def _limits(field: FieldDisplay) -> tuple[float, float]:
+def _limits(field: Shown) -> tuple[float, float]:
     """Return the range of probabilities worth showing: all of it, unless curves need little."""
     shares = [bins.share[bins.trials > 0] for bins in field.bins]
     values = np.concatenate([field.low.ravel(), field.high.ravel(), *shares])

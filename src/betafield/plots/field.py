@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+import betafield.plots.curves as curves
+import betafield.plots.maps as maps
+import betafield.plots.style as style
 from betafield.observed import Binned, binned, require_model
-from betafield.plots import curves, maps, style
-from betafield.plots.asking import Question
+from betafield.survey import Question
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,11 +187,11 @@ class FieldDisplay:
             low,
             high,
             features=asked.names,
-            events=asked.events,
+            events=_events(asked),
             level=level,
             band=None if lipschitz is None else asked.banded(lipschitz, level, simultaneous),
             bins=bins,
-            places=asked.places,
+            places=style.some(asked.places),
             at=asked.at,
             averaged=asked.averaged,
         )
@@ -205,3 +207,13 @@ class FieldDisplay:
             maps.draw(axes, self, show_places)
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
+
+
+def _events(asked: Question) -> tuple[str, ...]:
+    """Return whose probabilities are shown, as labels say it."""
+    names = [style.chance_of(asked.model.classes_, k) for k in asked.classes]
+    if asked.is_moved:
+        return tuple(f"{name} under the context" for name in names)
+    if asked.is_distorted:
+        return tuple(f"{name}, undistorted" for name in names)
+    return tuple(names)

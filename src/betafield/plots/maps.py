@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from betafield.plots import style
+import betafield.plots.style as style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from betafield.plots.field import FieldDisplay
+    from betafield.plots.shown import Shown
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 CONTOURS, PIECES = 5, 24
 
 
-def draw(axes: list[Axes], field: FieldDisplay, show_places: bool) -> None:
+def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
     """Draw the mean and, where there are two axes, its uncertainty beside it."""
     _draw_map(axes[0], field, field.mean, style.MEAN_MAP)
     style.titled(axes[0], field.events[0])
@@ -37,7 +37,7 @@ def draw(axes: list[Axes], field: FieldDisplay, show_places: bool) -> None:
     axes[0].set_ylabel(style.shown(field.features[1]))
 
 
-def _draw_map(axes: Axes, field: FieldDisplay, values: Floats, colours: str) -> None:
+def _draw_map(axes: Axes, field: Shown, values: Floats, colours: str) -> None:
     x, y = field.grid
     image = axes.pcolormesh(x, y, values, cmap=colours, shading="nearest", rasterized=True)
     for limit, along in ((axes.set_xlim, x), (axes.set_ylim, y)):

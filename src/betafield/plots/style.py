@@ -67,16 +67,6 @@ def chance_of(classes: npt.NDArray[Any], index: int) -> str:
     return f"P({shown(classes[index])})"
 
 
-def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
-    """Return the number of a class: of two, the second where none is named."""
-    if class_ is None:
-        return 1
-    known = classes.tolist()
-    if class_ not in known:
-        raise ValueError(f"class_: found {class_!r}; the classes are {known}")
-    return int(known.index(class_))
-
-
 def percent(level: float) -> str:
     """Return a level as it is said: 0.95 is 95 %."""
     return f"{100 * level:.10g} %"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+import betafield.plots.style as style
 from betafield import trials
 from betafield.observed import feature_names, observed, require_model
-from betafield.plots import style
-from betafield.posteriors import Beta, Dirichlet, Mixture
+from betafield.posteriors import Dirichlet, Mixture
+from betafield.survey import class_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,7 +174,7 @@ class WindowDisplay:
         """
         require_model(model)
         point = _point(model, x)
-        k = style.class_index(model.classes_, class_)
+        k = class_index(model.classes_, class_)
         chosen = _chosen(model, features)
         known = feature_names(model)
         posterior, parts = _parts(model, point, k)
@@ -345,7 +346,7 @@ def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
 
 
 def _chosen(model: SmoothBetaClassifier, features: Any) -> list[int]:
-    from betafield.plots.asking import Question
+    from betafield.survey import Question
 
     return list(Question(model, features=features).chosen)
 
@@ -359,17 +360,8 @@ def _near(places: Floats, x: Floats, windows: Windows) -> Floats:
 
 def _parts(model: SmoothBetaClassifier, point: Floats, k: int) -> tuple[Posterior, list[Posterior]]:
     """Return the posterior of a class's probability, and what each window says of it."""
-    posterior = model._posterior_at(point)
-    if isinstance(posterior, Mixture):
-        parts: list[Posterior] = [
-            Beta(alpha, beta)
-            for alpha, beta in zip(posterior.alpha.T, posterior.beta.T, strict=True)
-        ]
-    elif len(model.weights_) == 1:
-        parts = [posterior]
-    else:
-        scaled, shapes = model._units_.scaled(point), model._shapes(point)
-        parts = [model._counted_posterior(scaled, shapes, record) for record in model.weights_]
+    posterior = model.field_.posterior(point)
+    parts = posterior.components if isinstance(posterior, Mixture) else [posterior]
     return _of_class(posterior, k), [_of_class(part, k) for part in parts]
 
 
@@ -388,22 +380,15 @@ def _probabilities(posteriors: list[Posterior]) -> Floats:
 
 def _windows(model: SmoothBetaClassifier, point: Floats, k: int, densities: Floats) -> Windows:
     """Return what the windows of a point hold."""
-    records, reading = model.weights_, model._reading()
-    scaled = model._units_.scaled(point)
-    sums = np.concatenate(
-        [
-            model._windows_for(record["relevance"]).sums(
-                scaled * record["relevance"], float(record["width"]), model.n_jobs
-            )
-            for record in records
-        ]
-    )
-    outcomes = None if model._seen_.distorted else reading.trials(sums)[:, k].astype(np.float64)
+    field = model.field_
+    records, decoder = field.weights, field.decoder
+    sums = np.concatenate([field.sums(point, record) for record in records])
+    outcomes = None if field.totals.distorted else decoder.trials(sums)[:, k].astype(np.float64)
     return Windows(
         records["weight"],
         records["degree"],
         records["width"][:, None] * model.scale_ / records["relevance"],
-        reading.size(sums),
+        decoder.size(sums),
         outcomes,
         densities,
     )

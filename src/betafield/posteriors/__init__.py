@@ -1,8 +1,8 @@
-"""What is then believed: distributions of the success probability, one a row."""
+"""What is then believed: distributions of the success probability, one per row."""
 
+import betafield.posteriors.under  # noqa: F401  # what `Posterior.under` calls
 from betafield.posteriors.base import Posterior
 from betafield.posteriors.beta import Beta
-from betafield.posteriors.blend import Blend
 from betafield.posteriors.contextual import Contextual
 from betafield.posteriors.dirichlet import Dirichlet
 from betafield.posteriors.mixture import Mixture
@@ -10,7 +10,6 @@ from betafield.posteriors.reference import constant_offset_mixture, exact_mixtur
 
 __all__ = [
     "Beta",
-    "Blend",
     "Contextual",
     "Dirichlet",
     "Mixture",

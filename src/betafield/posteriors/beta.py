@@ -1,33 +1,36 @@
-"""Beta posteriors, right from shapes of 1e-3 to shapes of 1e12.
+"""Beta posteriors, right from shapes of 1e-3 to shapes of 1e12, and sound for all others.
 
-SciPy's incomplete beta functions serve almost every row. Two things are done here, because SciPy
-loses digits there (measured against Arb with SciPy 1.14 and 1.17):
+SciPy's incomplete beta functions serve almost every row; `large_beta` has the density and the rows
+of large shapes, of which SciPy loses digits.
 
-- the density, whose textbook formula cancels for large shapes. Loader's form does not: with
-  n = α + β and the excess D = n p − α, p^α (1−p)^β / B(α, β) is the value at the mean times
-  exp(−α h(D/α) − β h(−D/β)), where h(v) = v − log(1 + v) is never negative;
-- tails and quantiles of *large* rows, where SciPy's tails are wrong by up to 1e-4, relative, and
-  its quantiles by whole standard deviations. There a tail is the density of the log-odds
-  u = log(π/(1−π)) at p times an integral,
-
-      P(π beyond p) = p^α (1−p)^β / B(α, β) · ∫₀^∞ exp(−E(s)) ds,
-
-  with s the distance from p in log-odds and E(s) = ±D s + n log(1−p + p e^{±s}) ∓ n p s. E is
-  smooth, convex and, beyond the mean, a sum of positive terms: Gauss-Legendre nodes over the
-  stretch where exp(−E) is not negligible give it to rounding, at the same price for every shape.
+Shapes of 1e308 or of 5e-324 would overflow in sums and products. They are replaced by moderate
+shapes whose tails and quantiles are the same floats: see `_moderate`.
 """
 
-import math
 from collections.abc import Callable
-from typing import Self
+from copy import copy
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial.legendre import leggauss
-from numpy.polynomial.polynomial import polyval
 from scipy import special
 
-from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes
+from betafield.posteriors.base import (
+    Floats,
+    Generator,
+    Moments,
+    Posterior,
+    Rows,
+    checked_shapes,
+    require_one_length,
+)
+from betafield.posteriors.large_beta import (
+    excess_of,
+    large_lower,
+    large_quantile,
+    large_upper,
+    log_kernel,
+)
 
 Formula = Callable[[Floats, Floats, Floats], Floats]
 
@@ -35,15 +38,14 @@ Formula = Callable[[Floats, Floats, Floats], Floats]
 _NOT_SMALL, _LARGE = 2.0, 5e3
 # Below this point the cdf is a power p^α, to all digits.
 _TINY = 1e-300
-# Beyond E(s) = 40 the integrand is below 1e-17.
-_NEGLIGIBLE = 40.0
-_BLOCK, _MOST_STEPS = 8192, 20
-# Series, from the constant up: atanh(r)/r³ − 1/r² in r², (e^t − 1 − t)/t² in t, and Stirling's.
-_ATANH_REST = [1.0 / (2 * k + 3) for k in range(15)]
-_EXPM1_REST = [1.0 / math.factorial(k + 2) for k in range(9)]
-_STIRLING_REST = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156]
-_NODES, _WEIGHTS = (0.5 * values for values in leggauss(32))
-_NODES += 0.5
+# Down to this tail 1 − P(π ≤ p) has 14 digits.
+_SMALL_TAIL = 0.01
+# Beyond this one shape beside one below _NOT_SMALL makes π a Gamma variate over that shape.
+_HUGE = 1e30
+# Shapes within these need no care; SciPy's tails are right from the least shape on.
+_MODERATE = 2.0**-300, 2.0**300
+_LEAST = 1e-300
+_BLOCK = 8192
 
 
 class Beta(Posterior):
@@ -82,11 +84,7 @@ class Beta(Posterior):
     def __init__(self, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None:
         self.alpha = checked_shapes("alpha", alpha, ndim=1)
         self.beta = checked_shapes("beta", beta, ndim=1)
-        if self.alpha.shape != self.beta.shape:
-            raise ValueError(
-                f"alpha has {len(self.alpha)} rows and beta has {len(self.beta)}; "
-                "they must have the same number"
-            )
+        require_one_length(alpha=self.alpha, beta=self.beta)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,12 +93,44 @@ class Beta(Posterior):
 
     def mean(self) -> Floats:
         """α/(α+β)."""
-        return self.alpha / (self.alpha + self.beta)
+        alpha, beta, _ = self._summable()
+        return np.asarray(alpha / (alpha + beta))
 
     def var(self) -> Floats:
         """αβ / ((α+β)² (α+β+1))."""
-        total = self.alpha + self.beta
-        return self.alpha / total * (self.beta / total) / (total + 1.0)
+        alpha, beta, scale = self._summable()
+        total = alpha + beta
+        return np.asarray(alpha / total * (beta / total) * scale / (total + scale))
+
+    def polynomial_moments(self, coefficients: Floats) -> Moments:
+        """Return E[f(π)] = Σ_k b_k E[B_k] and Var[f(π)], in closed form.
+
+        f has an expansion in the polynomials that are orthogonal under Beta(α, β). It makes the
+        variance a sum of squares, so that nothing cancels however narrow the distribution is:
+
+            Var[f(π)] = Σ_(k=1..p) c_k (E[f⁽ᵏ⁾(π')])²,   π' ~ Beta(α + k, β + k),
+
+        with c_1 = Var[π] and, for n = α + β, c_(k+1)/c_k =
+        (α+k) (β+k) (n+k−1) / ((k+1) (n+2k−1) (n+2k)² (n+2k+1)).
+        """
+        a, b = (shapes[:, None] for shapes in _moderate(self.alpha, self.beta))
+        mean = (coefficients * _binomial(a, b, coefficients.shape[1] - 1)).sum(axis=1)
+        n, degree, differences = a + b, coefficients.shape[1] - 1, coefficients
+        # The root of c_k, times the factors that derivatives bring.
+        root = np.sqrt(a / n * (b / n) / (n + 1.0))
+        var = np.zeros(len(mean))
+        for k in range(1, degree + 1):
+            differences, root = np.diff(differences), root * (degree + 1 - k)
+            slope = (differences * _binomial(a + k, b + k, degree - k)).sum(axis=1)
+            var += (root[:, 0] * slope) ** 2
+            ratio = (a + k) / (n + (2 * k - 1)) * ((b + k) / (n + 2 * k)) / (n + 2 * k)
+            root = root * np.sqrt(ratio * ((n + (k - 1)) / (n + (2 * k + 1))) / (k + 1))
+        return mean, var
+
+    def _summable(self) -> tuple[Floats, Floats, Floats]:
+        """Shapes times a scale, which is 1 unless their sum would overflow, and the scale."""
+        scale = np.where(np.maximum(self.alpha, self.beta) > 2.0**1020, 2.0**-60, 1.0)
+        return self.alpha * scale, self.beta * scale, scale
 
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1].
@@ -119,35 +149,65 @@ class Beta(Posterior):
         return _density(*np.broadcast_arrays(self.alpha, self.beta, p))
 
     def _cdf(self, p: Floats) -> Floats:
-        return _by_size(_ordinary_lower, _large_lower, self.alpha, self.beta, p)
+        return _by_size(_LOWER, self.alpha, self.beta, p)
 
     def _above(self, p: Floats) -> Floats:
-        return _by_size(_ordinary_upper, _large_upper, self.alpha, self.beta, p)
+        return _by_size(_UPPER, self.alpha, self.beta, p)
 
     def _ppf(self, q: Floats) -> Floats:
-        return _by_size(_ordinary_quantile, _large_quantile, self.alpha, self.beta, q)
+        return _by_size(_QUANTILE, self.alpha, self.beta, q)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
-        return rng.beta(self.alpha, self.beta, size)
+        return rng.beta(*_moderate(self.alpha, self.beta), size)
 
     def _take(self, rows: Rows) -> Self:
-        return type(self)(self.alpha[rows], self.beta[rows])
+        other = copy(self)
+        other.alpha, other.beta = self.alpha[rows], self.beta[rows]
+        return other
 
 
 def _shortened(shapes: Floats) -> str:
     return np.array2string(shapes, precision=4, separator=", ", threshold=6, edgeitems=2)
 
 
-def _by_size(ordinary: Formula, large: Formula, a: Floats, b: Floats, p: Floats) -> Floats:
-    """Apply `large` to large rows at 0 < p < 1 and `ordinary` to all others."""
-    is_large = (np.maximum(a, b) > _LARGE) & (np.minimum(a, b) >= _NOT_SMALL)
-    if not is_large.any():
-        return np.asarray(ordinary(a, b, p))
-    chosen = is_large & (p > 0.0) & (p < 1.0)
-    a, b, p = np.broadcast_arrays(a, b, p)
-    result = np.empty(chosen.shape)
-    result[~chosen] = ordinary(a[~chosen], b[~chosen], p[~chosen])
-    result[chosen] = _in_blocks(large, a[chosen], b[chosen], p[chosen])
+def _binomial(a: Floats, b: Floats, p: int) -> Floats:
+    """E[binom(p, k) π^k (1−π)^(p−k)], k = 0..p, as the last axis: from ratios of neighbours."""
+    k = np.arange(p)
+    logs = np.log((p - k) / (k + 1.0)) + np.log((a + k) / (b + (p - 1 - k)))
+    logs = np.concatenate([np.zeros_like(a), logs.cumsum(axis=1)], axis=1)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _moderate(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return shapes of the same tails and quantiles, none of which over- or underflows.
+
+    Two huge shapes leave the mean alone, two minute ones 0 and 1 with chances β : α, so that only
+    their ratio counts: both are scaled by one power of two, which keeps it. A minute shape beside
+    another only bounds tails below itself.
+    """
+    least, most = _MODERATE
+    smaller, larger = np.minimum(a, b), np.maximum(a, b)
+    if smaller.min(initial=1.0) >= least and larger.max(initial=1.0) <= most:
+        return a, b
+    powers = [-300.0 - np.log2(larger), 300.0 - np.log2(smaller)]
+    factor = np.exp2(np.rint(np.select([larger < least, smaller > most], powers, 0.0)))
+    return np.maximum(a * factor, _LEAST), np.maximum(b * factor, _LEAST)
+
+
+def _by_size(formulas: "_Formulas", a: Floats, b: Floats, p: Floats) -> Floats:
+    """Apply to each row the formula of its size; at p of 0 and of 1 the ordinary one."""
+    a, b = _moderate(a, b)
+    smaller, larger = np.minimum(a, b), np.maximum(a, b)
+    if not (larger > _LARGE).any():
+        return np.asarray(formulas.ordinary(a, b, p))
+    a, b, p, smaller, larger = np.broadcast_arrays(a, b, p, smaller, larger)
+    inside = (p > 0.0) & (p < 1.0)
+    large = inside & (larger > _LARGE) & (smaller >= _NOT_SMALL)
+    lopsided = inside & (larger > _HUGE) & (smaller < _NOT_SMALL)
+    result = np.empty(p.shape)
+    for formula, rows in zip(formulas, (~(large | lopsided), large, lopsided), strict=True):
+        result[rows] = _in_blocks(formula, a[rows], b[rows], p[rows])
     return result
 
 
@@ -167,12 +227,17 @@ def _ordinary_lower(a: Floats, b: Floats, p: Floats) -> Floats:
 
 
 def _ordinary_upper(a: Floats, b: Floats, p: Floats) -> Floats:
-    """P(π > p), from `betainc` where 1 − p is exact: it is ten times faster than `betaincc`."""
+    """P(π > p), from `betainc` where 1 − p is exact, or P(π ≤ p) far from 1.
+
+    It is ten times faster than `betaincc`.
+    """
     a, b, p = np.broadcast_arrays(a, b, p)
     exact = p >= 0.5
     result = np.empty(p.shape)
     result[exact] = special.betainc(b[exact], a[exact], 1.0 - p[exact])
-    result[~exact] = special.betaincc(a[~exact], b[~exact], p[~exact])
+    result[~exact] = 1.0 - _ordinary_lower(a[~exact], b[~exact], p[~exact])
+    small = ~exact & (result < _SMALL_TAIL)
+    result[small] = special.betaincc(a[small], b[small], p[small])
     return result
 
 
@@ -199,13 +264,38 @@ def _bisected(a: Floats, b: Floats, q: Floats) -> Floats:
     return low.view(np.float64)
 
 
+def _lopsided_lower(a: Floats, b: Floats, p: Floats) -> Floats:
+    """P(π ≤ p) with one huge shape: β π, or α (1 − π), is then a Gamma variate."""
+    tails = special.gammainc(a, b * p), special.gammaincc(b, a * (1.0 - p))
+    return np.asarray(np.where(a < b, *tails))
+
+
+def _lopsided_upper(a: Floats, b: Floats, p: Floats) -> Floats:
+    tails = special.gammaincc(a, b * p), special.gammainc(b, a * (1.0 - p))
+    return np.asarray(np.where(a < b, *tails))
+
+
+def _lopsided_quantile(a: Floats, b: Floats, q: Floats) -> Floats:
+    small, huge = np.minimum(a, b), np.maximum(a, b)
+    near_one = 1.0 - special.gammainccinv(small, q) / huge
+    return np.asarray(np.where(a < b, special.gammaincinv(small, q) / huge, near_one))
+
+
 def _density(a: Floats, b: Floats, p: Floats) -> Floats:
     inner = (p > 0.0) & (p < 1.0)
     result = np.where(p > 0.5, _density_at_zero(b, a), _density_at_zero(a, b))
-    a, b, p = a[inner], b[inner], p[inner]
-    with np.errstate(over="ignore"):  # the density of a shape below 1 has no bound
-        result[inner] = np.exp(_log_kernel(a, b, p, _excess(a, b, p)) - np.log(p) - np.log1p(-p))
+    result[inner] = _inner_density(a[inner], b[inner], p[inner])
     return result
+
+
+def _inner_density(a: Floats, b: Floats, p: Floats) -> Floats:
+    smaller = np.minimum(a, b)
+    a, b = _moderate(a, b)
+    # Peaks are as high as the root of huge shapes; elsewhere minute shapes are factors.
+    factor = smaller / np.minimum(a, b)
+    with np.errstate(over="ignore"):  # the density of a shape below 1 has no bound
+        logs = log_kernel(a, b, p, excess_of(a, b, p)) - np.log(p) - np.log1p(-p)
+        return np.asarray(np.exp(logs) * np.where(factor > 1.0, np.sqrt(factor), factor))
 
 
 def _density_at_zero(a: Floats, b: Floats) -> Floats:
@@ -213,151 +303,14 @@ def _density_at_zero(a: Floats, b: Floats) -> Floats:
     return np.select([a < 1.0, a == 1.0], [np.inf, b], 0.0)
 
 
-def _excess(a: Floats, b: Floats, p: Floats) -> Floats:
-    """D = (α + β) p − α, rounded once: for large shapes its digits are what n p has lost."""
-    n = a + b
-    lost_in_sum = (a - (n - (n - a))) + (b - (n - a))
-    product, lost_in_product = _exact_product(n, p)
-    return (product - a) + (lost_in_product + lost_in_sum * p)
+class _Formulas(NamedTuple):
+    """One answer, for rows of each size."""
+
+    ordinary: Formula
+    large: Formula
+    lopsided: Formula
 
 
-def _exact_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Dekker's product: the rounded one, and what the rounding lost."""
-    product = x * y
-    (x1, x0), (y1, y0) = _halves(x), _halves(y)
-    return product, ((x1 * y1 - product) + x1 * y0 + x0 * y1) + x0 * y0
-
-
-def _halves(x: Floats) -> tuple[Floats, Floats]:
-    """Veltkamp's split into two numbers of 26 bits."""
-    scaled = x * 134217729.0  # 2^27 + 1
-    high = scaled - (scaled - x)
-    return high, x - high
-
-
-def _log_kernel(a: Floats, b: Floats, p: Floats, excess: Floats) -> Floats:
-    """log(p^α (1−p)^β / B(α, β)), the log density of the log-odds, in Loader's form."""
-    n = a + b
-    distance = _deviance(a, excess, p / (a / n)) + _deviance(b, -excess, (1.0 - p) / (b / n))
-    peak = 0.5 * np.log(a / n * b / (2.0 * math.pi))
-    return peak + (_stirling_error(n) - _stirling_error(a) - _stirling_error(b)) - distance
-
-
-def _deviance(a: Floats, excess: Floats, ratio: Floats) -> Floats:
-    """Return a h(v), h(v) = v − log(1 + v), for v = excess/a and ratio = 1 + v."""
-    near = np.abs(excess) < 0.5 * a
-    v = np.where(near, excess, 0.0) / a
-    r = v / (2.0 + v)  # log(1 + v) = 2 atanh(r) = 2r + rest, and v − 2r = v r
-    series = a * r * (v - 2.0 * r * r * polyval(r * r, _ATANH_REST))
-    return np.where(near, series, excess - a * np.log(ratio))
-
-
-def _stirling_error(a: Floats) -> Floats:
-    """Return log Γ(a) − ((a − ½) log a − a + ½ log 2π), about 1/(12 a)."""
-    small, big = np.minimum(a, 10.0), np.maximum(a, 10.0)
-    stirling = (small - 0.5) * np.log(small) - small + 0.5 * math.log(2.0 * math.pi)
-    series = polyval(big**-2.0, _STIRLING_REST) / big
-    return np.where(a < 10.0, special.gammaln(small) - stirling, series)
-
-
-def _large_lower(a: Floats, b: Floats, p: Floats) -> Floats:
-    above_mean, tail = _large_tail(a, b, p)
-    return np.where(above_mean, 1.0 - tail, tail)
-
-
-def _large_upper(a: Floats, b: Floats, p: Floats) -> Floats:
-    above_mean, tail = _large_tail(a, b, p)
-    return np.where(above_mean, tail, 1.0 - tail)
-
-
-def _large_tail(a: Floats, b: Floats, p: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Whether p is above the mean, and the probability of lying farther from it on that side."""
-    excess = _excess(a, b, p)
-    side = np.where(excess > 0.0, 1.0, -1.0)
-    log_density, integral = _log_kernel(a, b, p, excess), _integral(a + b, p, excess, side)
-    return excess > 0.0, np.exp(log_density) * integral
-
-
-def _integral(n: Floats, p: Floats, excess: Floats, side: Floats) -> Floats:
-    """∫₀^∞ exp(−E(s)) ds towards `side` (+1: greater p, −1: smaller)."""
-    slope, reach = side * excess, _reach(n, p, excess, side)
-    total = np.zeros_like(p)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        total += weight * np.exp(-_energy(n, p, slope, side * reach * node))
-    return reach * total
-
-
-def _energy(n: Floats, p: Floats, slope: Floats, s: Floats) -> Floats:
-    """E at signed distance s: both terms in the logarithm are positive, nothing cancels."""
-    rest = (1.0 - p) * _expm1_rest(-p * s) + p * _expm1_rest((1.0 - p) * s)
-    return slope * np.abs(s) + n * np.log1p(rest)
-
-
-def _expm1_rest(t: Floats) -> Floats:
-    """e^t − 1 − t."""
-    near = np.abs(t) < 0.1
-    t0 = np.where(near, t, 0.0)
-    return np.where(near, t0 * t0 * polyval(t0, _EXPM1_REST), np.expm1(t) - t)
-
-
-def _reach(n: Floats, p: Floats, excess: Floats, side: Floats) -> Floats:
-    """Distance s at which E(s) passes _NEGLIGIBLE: Newton on a convex function ends beyond it."""
-    slope, curvature = side * excess, n * p * (1.0 - p)
-    s = 2.0 * _NEGLIGIBLE / (slope + np.sqrt(slope * slope + 2.0 * _NEGLIGIBLE * curvature))
-    for _ in range(3):
-        e = p * np.expm1(side * s)
-        gradient = slope + side * n * (1.0 - p) * e / (1.0 + e)
-        s = s + (_NEGLIGIBLE - _energy(n, p, slope, side * s)) / gradient
-    return s
-
-
-def _large_quantile(a: Floats, b: Floats, q: Floats) -> Floats:
-    """Solve for the smaller tail in log-odds, mirrored so that the mean is below ½."""
-    mirrored = a > b
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    side = np.where((q > 0.5) ^ mirrored, 1.0, -1.0)
-    log_tail = np.log(np.minimum(q, 1.0 - q))
-    p = _solved(low, high, side, log_tail)
-    return np.where(mirrored, 1.0 - p, p)
-
-
-def _solved(a: Floats, b: Floats, side: Floats, log_tail: Floats) -> Floats:
-    """Solve log P(π beyond p, towards `side`) = log_tail for p."""
-    p = _approximate_quantile(a, b, side, log_tail)
-    rows = np.arange(p.size)
-    for _ in range(_MOST_STEPS):
-        error, step = _halley(a[rows], b[rows], p[rows], side[rows], log_tail[rows])
-        p[rows] = _moved(p[rows], step)
-        rows = rows[np.abs(error) > 1e-5]  # in the others the step has cubed the error
-        if not rows.size:
-            break
-    return p
-
-
-def _approximate_quantile(a: Floats, b: Floats, side: Floats, log_tail: Floats) -> Floats:
-    """Abramowitz and Stegun 26.5.22, kept within Chernoff's bound: it is wild for tiny tails."""
-    z = -side * special.ndtri_exp(log_tail)
-    i, j = 1.0 / (2.0 * a - 1.0), 1.0 / (2.0 * b - 1.0)
-    h, k = 2.0 / (i + j), (z * z - 3.0) / 6.0
-    w = -z * np.sqrt(h + k) / h - (j - i) * (k + 5.0 / 6.0 - 2.0 / (3.0 * h))
-    bound = 1.0 - log_tail / a + np.sqrt(log_tail / a * (log_tail / a - 2.0))
-    guess: Floats = a / (a + b * np.exp(2.0 * w))
-    return np.minimum(guess, a / (a + b) * bound)
-
-
-def _halley(
-    a: Floats, b: Floats, p: Floats, side: Floats, log_tail: Floats
-) -> tuple[Floats, Floats]:
-    """Error of log P(π beyond p) against `log_tail`, and Halley's step in log-odds against it."""
-    excess = _excess(a, b, p)
-    integral = _integral(a + b, p, excess, side)
-    error = _log_kernel(a, b, p, excess) + np.log(integral) - log_tail
-    # First and second derivative of the log tail; it is concave, so the second is not positive.
-    first, second = -side / integral, (side * excess - 1.0 / integral) / integral
-    return error, -error / first / np.maximum(1.0 - 0.5 * error * second / first**2, 0.5)
-
-
-def _moved(p: Floats, step: Floats) -> Floats:
-    """Return the point at distance `step` from p in log-odds."""
-    e = np.expm1(step)
-    return p + p * (1.0 - p) * e / (1.0 + p * e)
+_LOWER = _Formulas(_ordinary_lower, large_lower, _lopsided_lower)
+_UPPER = _Formulas(_ordinary_upper, large_upper, _lopsided_upper)
+_QUANTILE = _Formulas(_ordinary_quantile, large_quantile, _lopsided_quantile)

@@ -3,27 +3,33 @@
 With u = log(θ/(1−θ)) and φ(u) = log(1 + e^u), a distorted trial adds φ(u + s) − φ(u) to the
 log-density, and a polynomial context adds log P(θ); see `betafield.lattice`. What is wanted of such
 a density is one-dimensional integrals of a smooth function: some tens of nodes around the mode
-give them, however many trials there were. See `_density` for how.
+give them, however many trials there were. See `quadrature` for how.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from betafield import lattice
+from betafield import checks, lattice
 from betafield._threads import run
-from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes, refuse
+from betafield.posteriors.base import (
+    Floats,
+    Generator,
+    Moments,
+    Posterior,
+    Rows,
+    checked_shapes,
+    require_one_length,
+)
+from betafield.posteriors.quadrature import layout, tables
 
 # Shifts beyond are as good as this one: all that is looked at lies within ±64.
 _FAR = 150.0
-# Degree up to which roots are found rather than bounded.
-_MOST_ROOTS = 64
+_JOBS = "a whole number of threads, -1 for all cores, or None is needed"
 
 
 class Contextual(Posterior):
@@ -91,17 +97,14 @@ class Contextual(Posterior):
     ) -> None:
         self.alpha = checked_shapes("alpha", alpha, ndim=1)
         self.beta = checked_shapes("beta", beta, ndim=1)
+        require_one_length(alpha=self.alpha, beta=self.beta)
         m = len(self.alpha)
-        if self.beta.shape != (m,):
-            raise ValueError(
-                f"alpha has {m} rows and beta has {len(self.beta)}; they must have the same number"
-            )
-        self.amounts, self.first = _table("amounts", amounts, m), int(first)
-        _check_lattice(self.first, self.amounts.shape[1])
+        self.amounts = _table("amounts", amounts, m)
+        self.first = _checked_first(first, self.amounts.shape[1])
         self.shifts, self.trials = _table("shifts", shifts, m), _table("trials", trials, m)
         self.polynomials = _checked_polynomials(polynomials)
         self.repeats = _table("repeats", repeats, m)
-        self.n_jobs = n_jobs
+        self.n_jobs = None if n_jobs is None else checks.whole("n_jobs", n_jobs, -4096, rule=_JOBS)
         _check_columns("shifts", self.shifts.shape[1], "trials", self.trials.shape[1])
         _check_columns("polynomials", len(self.polynomials), "repeats", self.repeats.shape[1])
 
@@ -128,35 +131,34 @@ class Contextual(Posterior):
         >>> Contextual([1.0], [1.0]).moments(3).round(10)
         array([[0.25, 0.25, 0.25, 0.25]])
         """
-        from betafield.posteriors import _density
-
+        p = checks.whole("p", p, low=0, high=1000)
         binomials = np.array([[math.comb(p, k)] for k in range(p + 1)], dtype=np.float64)
-        return self._answers(_density.BERNSTEIN, binomials, p + 1).T.copy()
+        return self._answers(layout.BERNSTEIN, binomials, p + 1).T.copy()
+
+    def polynomial_moments(self, coefficients: Floats) -> Moments:
+        """E[f(π)] and E[(f(π) − E[f(π)])²], sums over nodes."""
+        # f less its value at the end where π is: a spread far below rounding of f itself is kept.
+        offset = np.where(self.mean() > 0.5, coefficients[:, -1], coefficients[:, 0])
+        p = coefficients.shape[1] - 1
+        binomials = np.array([math.comb(p, k) for k in range(p + 1)], dtype=np.float64)
+        values = ((coefficients - offset[:, None]) * binomials).T
+        mean, var = self._answers(layout.POLYNOMIAL, values, 2)
+        return offset + mean, np.asarray(var)
 
     def _mean_and_variance(self) -> Floats:
-        from betafield.posteriors import _density
-
-        return self._answers(_density.MOMENTS, np.zeros((2, 1)), 2)
+        return self._answers(layout.MOMENTS, np.zeros((2, 1)), 2)
 
     def _pdf(self, p: Floats) -> Floats:
-        from betafield.posteriors import _density
-
-        return self._pointwise(_density.PDF, p)
+        return self._pointwise(layout.PDF, p)
 
     def _cdf(self, p: Floats) -> Floats:
-        from betafield.posteriors import _density
-
-        return self._pointwise(_density.BELOW, p)
+        return self._pointwise(layout.BELOW, p)
 
     def _above(self, p: Floats) -> Floats:
-        from betafield.posteriors import _density
-
-        return self._pointwise(_density.ABOVE, p)
+        return self._pointwise(layout.ABOVE, p)
 
     def _ppf(self, q: Floats) -> Floats:
-        from betafield.posteriors import _density
-
-        return self._pointwise(_density.PPF, q)
+        return self._pointwise(layout.PPF, q)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
         return self._ppf(np.asarray(rng.uniform(size=size)))
@@ -182,13 +184,14 @@ class Contextual(Posterior):
 
     def _answers(self, what: int, values: Floats, count: int) -> Floats:
         """Return (count, m), from the kernels."""
-        from betafield.posteriors import _density
+        # Only here, for it imports numba.
+        from betafield.posteriors.quadrature import answers
 
         out = np.empty((count, len(self)))
         values = values if values.shape[1:] == self.shape else np.broadcast_to(values, out.shape)
-        polynomials, table = _powers(self.polynomials), _table_of_functions()
-        moments = what in (_density.MOMENTS, _density.BERNSTEIN)
-        answer = _density.answer_moments if moments else _density.answer_points
+        polynomials, table = tables.powers(self.polynomials), tables.functions()
+        moments = what in (layout.MOMENTS, layout.BERNSTEIN, layout.POLYNOMIAL)
+        answer = answers.answer_moments if moments else answers.answer_points
 
         def fill(rows: slice) -> None:
             part = np.empty((count, len(self.alpha[rows])))
@@ -218,11 +221,8 @@ class Contextual(Posterior):
 def _table(name: str, values: npt.ArrayLike | None, m: int) -> Floats:
     if values is None:
         return _frozen(np.zeros((m, 0)))
-    array = _frozen(np.ascontiguousarray(values, dtype=np.float64))
-    if array.ndim != 2 or len(array) != m:
-        raise ValueError(f"{name} has shape {array.shape}; ({m}, columns) is needed")
-    refuse(name, array, ~np.isfinite(array), "must be finite")
-    return array
+    found = checks.finite(name, values, shape=(m, None), needed=f"({m}, columns) is needed")
+    return _frozen(np.ascontiguousarray(found))
 
 
 def _frozen(array: Floats) -> Floats:
@@ -232,131 +232,26 @@ def _frozen(array: Floats) -> Floats:
     return view
 
 
-def _check_lattice(first: int, columns: int) -> None:
+def _checked_first(first: int, columns: int) -> int:
     most = int(64.0 / lattice.STEP)
-    if columns and not -most <= first <= first + columns - 1 <= most:
-        raise ValueError(
-            f"amounts: columns are points {first} to {first + columns - 1} of the lattice; "
-            f"they must be within {-most} to {most}"
-        )
+    rule = f"with {columns} columns a whole number from {-most} to {most + 1 - columns} is needed"
+    last = most + 1 - columns if columns else None
+    return checks.whole("first", first, low=-most, high=last, rule=rule)
 
 
 def _check_columns(first: str, columns: int, second: str, others: int) -> None:
     if columns != others:
-        raise ValueError(f"{first} counts {columns} and {second} has {others} columns; one each")
+        raise ValueError(f"{second}: found {others} columns; {first} count {columns}, one each")
 
 
 def _checked_polynomials(values: npt.ArrayLike | None) -> Floats:
     if values is None:
         return np.zeros((0, 1))
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 2 or not array.shape[1]:
-        raise ValueError(f"polynomials has shape {array.shape}; (polynomials, degree + 1)")
-    refuse(
-        "polynomials",
-        array,
-        ~((array >= 0.0) & (array < np.inf)),
-        "coefficients must be finite and not negative",
-    )
-    nothing = ~(array > 0.0).any(axis=1)
-    if nothing.any():
-        raise ValueError(f"polynomials row {int(nothing.argmax())}: all are 0; one at least is not")
+    shape, needed = (None, None), "(polynomials, degree + 1) is needed"
+    array = np.ascontiguousarray(checks.finite("polynomials", values, shape=shape, needed=needed))
+    checks.require(array.shape[1], "polynomials", array, needed)
+    rule = "coefficients that are finite and not negative are needed"
+    checks.require_all(array >= 0.0, "polynomials", array, rule)
+    positive = (array > 0.0).any(axis=1)
+    checks.require_all(positive, "polynomials", array, "one coefficient at least must not be 0")
     return array
-
-
-# What the kernels need ---------------------------------------------------------------------
-
-
-def _powers(polynomials: Floats) -> Floats:
-    """Write P as z^a Σ_i c_i z^i / (1+z)^p with z = e^u = θ/(1−θ), c_0 > 0 and i = 0..d.
-
-    A row is (a, p − a − d, p, d, distance, c_0, c_1, …, slopes), the distance being that of the
-    nearest root from the real axis of u, the slopes d/du log Σ c_i z^i at points of the lattice.
-    """
-    from betafield.posteriors import _density
-
-    p = polynomials.shape[1] - 1
-    result = np.zeros((len(polynomials), 5 + p + 1 + _density.KNOWN_SLOPES))
-    for k, row in enumerate(polynomials):
-        parts = _one_polynomial(tuple(row.tolist()))
-        result[k, : len(parts[0])], result[k, -_density.KNOWN_SLOPES :] = parts
-    return result
-
-
-@functools.lru_cache(maxsize=4096)
-def _one_polynomial(row: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Return the head of a row of `_powers`, and the slopes."""
-    from betafield.posteriors import _density
-
-    p, there = len(row) - 1, np.flatnonzero(row)
-    powers = np.arange(there[0], there[-1] + 1)
-    logs = np.array(
-        [math.lgamma(p + 1) - math.lgamma(i + 1) - math.lgamma(p - i + 1) for i in powers]
-    )
-    with np.errstate(divide="ignore"):
-        logs += np.log(np.array(row)[powers])
-    c, degree = np.exp(logs - logs.max()), len(powers) - 1
-    # Coefficients that are not negative keep roots out of a sector of angle π/degree.
-    distance = math.pi / max(degree, 1)
-    if degree <= _MOST_ROOTS:
-        distance = float(np.abs(np.angle(np.roots(c[::-1]))).min(initial=math.pi))
-    u = np.arange(-_density.CELLS - 1, _density.CELLS + 3) * lattice.STEP
-    shares = special.softmax(logs + u[:, None] * np.arange(degree + 1), axis=1)
-    head = np.array([there[0], p - there[-1], p, degree, distance, *c])
-    return head, np.asarray(shares @ np.arange(degree + 1.0))
-
-
-@functools.cache
-def _table_of_functions() -> Floats:
-    """φ and its like on the lattice, and weights: the same for all posteriors."""
-    from betafield.posteriors import _density
-
-    edge, span = _density.EDGE, _density.SPAN
-    u = np.concatenate(
-        [
-            np.arange(-(edge << level), (edge << level) + 1) * (lattice.STEP / (1 << level))
-            for level in range(_density.LEVELS + 1)
-        ]
-    )
-    series = _series(np.arange(-edge, edge + 1, dtype=np.float64) * lattice.STEP, _density.ORDER)
-    points, weights = np.polynomial.legendre.leggauss(_density.GAUSS)
-    points = 0.5 * points + 0.5
-    powers = np.array([_monomials(span, cell) for cell in range(span - 1)])
-    at_gauss = np.array([_at_points(span, cell, points) for cell in range(span - 1)])
-    parts = [np.logaddexp(0.0, u), np.exp(u), series[:, 1], series, at_gauss, powers, points]
-    return np.concatenate([part.ravel() for part in [*parts, 0.5 * weights]])
-
-
-def _series(u: Floats, order: int) -> Floats:
-    """φ^(d)(u)/d! for d = 0..order, as columns; φ' = p and p' = p (1 − p) give one by one."""
-    result = np.empty((len(u), order + 1))
-    result[:, 0] = np.logaddexp(0.0, u)
-    p, q = np.exp(-np.logaddexp(0.0, -u)), np.exp(-np.logaddexp(0.0, u))
-    # Coefficients of p, from those of p and q = 1 − p, which do not cancel.
-    terms = [p]
-    others = [q]
-    for d in range(order - 1):
-        product = sum((terms[i] * others[d - i] for i in range(d + 1)), np.zeros(len(u))) / (d + 1)
-        terms.append(product)
-        others.append(-product)
-    for d in range(order):
-        result[:, d + 1] = terms[d] / (d + 1)
-    return result
-
-
-def _monomials(span: int, cell: int) -> Floats:
-    """Coefficients (node, power) of Lagrange's polynomials, in the distance from a cell's middle.
-
-    The nodes are at 0..span−1, and the cell is the one after node `cell`.
-    """
-    places = np.arange(span) - (cell + 0.5)
-    rows = []
-    for k in range(span):
-        others = np.delete(places, k)
-        rows.append(np.polynomial.polynomial.polyfromroots(others) / np.prod(places[k] - others))
-    return np.array(rows)
-
-
-def _at_points(span: int, cell: int, points: Floats) -> Floats:
-    """Weights (node, point) of nodes 0..span−1 at shares of a cell."""
-    return np.asarray(np.polynomial.polynomial.polyval(points - 0.5, _monomials(span, cell).T))

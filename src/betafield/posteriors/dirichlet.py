@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes
 from betafield.posteriors.beta import Beta
 
@@ -42,11 +43,12 @@ class Dirichlet(Posterior):
 
     def __init__(self, alpha: npt.ArrayLike) -> None:
         self.alpha = checked_shapes("alpha", alpha, ndim=2)
-        if self.alpha.shape[1] < 2:
-            raise ValueError(
-                f"alpha has {self.alpha.shape[1]} columns; at least 2 classes are needed"
-            )
-        self._marginals = Beta(self.alpha.ravel(), _sum_of_others(self.alpha).ravel())
+        checks.shaped("alpha", self.alpha[:, :2], (None, 2), "at least 2 classes are needed")
+        with np.errstate(over="ignore"):
+            others = _sum_of_others(self.alpha)
+        finite = (others < np.inf).all(axis=1)
+        checks.require_all(finite, "alpha", self.alpha, "shapes with a finite sum are needed")
+        self._marginals = Beta(self.alpha.ravel(), others.ravel())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,6 +57,8 @@ class Dirichlet(Posterior):
 
     def marginal(self, k: int) -> Beta:
         """Return the distribution of class k's probability, Beta(α_k, α₀ − α_k)."""
+        last = self.shape[1] - 1
+        k = checks.whole("k", k, low=-last - 1, high=last)
         classes = np.arange(self.alpha.size).reshape(self.shape)
         return self._marginals[classes[:, k]]
 

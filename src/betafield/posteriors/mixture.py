@@ -1,305 +1,341 @@
-"""Mixtures of Betas: what is believed when several explanations of the trials remain.
+"""Mixtures of posteriors: what is believed when several explanations of the trials remain.
 
-Sums over components are sums of non-negative terms, so nothing cancels; what takes care is the
-quantile, which has no closed form. It is solved for in log-odds u = log(π/(1−π)) on the logarithm
-of the smaller tail T(u), by Halley's steps kept inside a bracket. With κ_k = p^α (1−p)^β / B(α, β)
-the density of component k in log-odds, the derivatives are sums too: T' = ± Σ w_k κ_k and
-T'' = ± Σ w_k κ_k (α_k − (α_k + β_k) p).
+Sums over components are sums of non-negative terms, so nothing cancels. A quantile lies between the
+least and the greatest quantile of its components, and is solved for.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from betafield import checks
 from betafield.posteriors.base import (
     Floats,
     Generator,
+    Moments,
     Posterior,
     Rows,
-    by_pair,
+    blocks,
     checked_shapes,
-    floats,
-    refuse,
 )
 from betafield.posteriors.beta import Beta
+from betafield.posteriors.quantiles import solved_quantiles
 
-# Components held at a time: some tens of megabytes, whatever the numbers of rows and of points.
-_BLOCK = 1 << 18
-# A step this near to the root, in the error's own units, triples its digits to all there are.
-_NEAR = 1e-5
 # Components below this share of the tail sought cannot move a quantile.
 _NEGLIGIBLE = 1e-20
-# Halving [0, 1] in log-odds down to neighbouring floats takes 60 steps; Halley's take 4 or 5.
-_MOST_STEPS = 200
+
+# Takes components, and the rows that they belong to; gives an array whose last axis is theirs.
+Formula = Callable[[Posterior, Rows], Floats]
 
 
 class Mixture(Posterior):
-    """Mixtures of Beta distributions, one a row.
+    """Mixtures of posteriors of any kind, one per row.
 
-    Row i has density Σ_k w_k p^(α_k−1) (1−p)^(β_k−1) / B(α_k, β_k) on [0, 1]. With m_k and v_k the
-    components' means and variances, the mean is m = Σ w_k m_k and the variance
-    Σ w_k (v_k + (m_k − m)²).
+    With P_k, m_k and v_k the distribution, mean and variance of component k in a row, the
+    distribution is Σ w_k P_k, the mean m = Σ w_k m_k and the variance Σ w_k (v_k + (m_k − m)²).
 
     Parameters
     ----------
     log_weights : array-like that broadcasts to (m, k)
-        Logarithms of the weights, up to a constant a row; −inf for an absent component. Kept
-        normalised: Σ_k w_k = 1.
-    alpha, beta : array-like that broadcasts to (m, k)
-        The shapes α_k and β_k: positive, finite.
+        Logarithms of the weights w_k, up to a constant per row; −inf for an absent component: (k,)
+        for all rows, or (m, k). Kept normalised: Σ_k w_k = 1.
+    components : sequence of k posteriors of shape (m,)
+        The P_k, at least one.
+
+    Attributes
+    ----------
+    batch_size : int
+        Components that are asked at a time, whatever the numbers of rows and of points.
 
     Examples
     --------
-    A uniform prior after one success that had an even chance of being a guess:
+    A success that may have been a guess, with the even chance of two alternatives or the chance of
+    one in four, and which of them is not known:
 
     >>> import numpy as np
-    >>> from betafield.posteriors.mixture import Mixture
-    >>> post = Mixture(np.log([[0.5, 1.0]]), alpha=[1.0, 2.0], beta=[2.0, 1.0])
+    >>> from betafield.posteriors import Contextual, Mixture
+    >>> guess = [Contextual([1.0], [1.0], shifts=[[s]], trials=[[1.0]]) for s in np.log([2.0, 4.0])]
+    >>> post = Mixture(np.log([0.5, 0.5]), guess)
     >>> post
-    <Mixture, shape 1, means from 0.556 to 0.556>
+    <Mixture, shape 1, means from 0.578 to 0.578>
     >>> post.prob_above(0.5).round(6)
-    array([0.583333])
+    array([0.616667])
     >>> low, high = post.interval(0.9)
     >>> print(low.round(4), high.round(4))
-    [0.0724] [0.9621]
+    [0.0871] [0.9655]
     """
 
-    def __init__(
-        self, log_weights: npt.ArrayLike, alpha: npt.ArrayLike, beta: npt.ArrayLike
-    ) -> None:
+    batch_size = 1 << 18
+
+    # Batch j has widths[j] components of each row, one row after the other.
+    _batches: tuple[Posterior, ...]
+    _widths: tuple[int, ...]
+
+    def __init__(self, log_weights: npt.ArrayLike, components: Sequence[Posterior]) -> None:
+        self._batches = _checked_components(components)
+        self._widths = (1,) * len(self._batches)
+        shape = len(self._batches[0]), len(self._batches)
+        self.log_weights = _normalised(_broadcast(_checked_log_weights(log_weights), shape))
+
+    @classmethod
+    def of_betas(
+        cls, log_weights: npt.ArrayLike, alpha: npt.ArrayLike, beta: npt.ArrayLike
+    ) -> Self:
+        """Return mixtures of Beta distributions, from arrays that broadcast to (m, k).
+
+        Examples
+        --------
+        A uniform prior after one success that had an even chance of being a guess:
+
+        >>> import numpy as np
+        >>> from betafield.posteriors import Mixture
+        >>> post = Mixture.of_betas(np.log([[0.5, 1.0]]), alpha=[1.0, 2.0], beta=[2.0, 1.0])
+        >>> post.prob_above(0.5).round(6)
+        array([0.583333])
+        """
         arrays = (
-            checked_log_weights(log_weights),
-            checked_shapes("alpha", alpha, np.ndim(alpha)),
-            checked_shapes("beta", beta, np.ndim(beta)),
+            _checked_log_weights(log_weights),
+            *map(checked_shapes, ("alpha", "beta"), (alpha, beta)),
         )
-        log_weights, self.alpha, self.beta = _broadcast(*arrays)
-        self.log_weights = normalised(log_weights)
+        weights, alpha, beta = _broadcast_together(*arrays)
+        mixture = cls.__new__(cls)
+        mixture.log_weights, mixture._widths = _normalised(weights), weights.shape[1:]
+        mixture._batches = (Beta(alpha.ravel(), beta.ravel()),)
+        return mixture
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,): one distribution a row."""
+        """(m,): one distribution per row."""
         return self.log_weights.shape[:1]
+
+    @property
+    def components(self) -> tuple[Posterior, ...]:
+        """The k posteriors of shape (m,)."""
+        return tuple(
+            batch if width == 1 else batch[k::width]
+            for batch, width in zip(self._batches, self._widths, strict=True)
+            for k in range(width)
+        )
+
+    @property
+    def alpha(self) -> Floats:
+        """α of the components (m, k), if they are Betas."""
+        return self._of_betas("alpha")
+
+    @property
+    def beta(self) -> Floats:
+        """β of the components (m, k), if they are Betas."""
+        return self._of_betas("beta")
+
+    def _of_betas(self, name: str) -> Floats:
+        if not all(isinstance(batch, Beta) for batch in self._batches):
+            raise AttributeError(f"{name}: the components are no Betas")
+        return np.stack([getattr(part, name) for part in self.components], axis=1)
 
     def mean(self) -> Floats:
         """Σ w_k m_k."""
-        return np.asarray((self._weights() * self._means()).sum(axis=1))
+        return self._sum(self._asked(lambda components, _: components.mean()))
 
     def var(self) -> Floats:
         """Σ w_k (v_k + (m_k − m)²): of terms that are not negative."""
-        means, total = self._means(), self.alpha + self.beta
-        within = means * (self.beta / total) / (total + 1.0)
-        between = (means - self.mean()[:, None]) ** 2
-        return np.asarray((self._weights() * (within + between)).sum(axis=1))
+        means = self._asked(lambda components, _: components.mean())
+        return self._joined(means, self._asked(lambda components, _: components.var()))[1]
 
-    def _weights(self) -> Floats:
-        return np.exp(self.log_weights)
+    def polynomial_moments(self, coefficients: Floats) -> Moments:
+        """Return those of the components, joined as `mean` and `var` are."""
+        means, variances = self._asked(
+            lambda components, rows: np.stack(components.polynomial_moments(coefficients[rows])),
+            (2,),
+        )
+        return self._joined(means, variances)
 
-    def _means(self) -> Floats:
-        return self.alpha / (self.alpha + self.beta)
+    def _joined(self, means: Floats, variances: Floats) -> Moments:
+        mean = self._sum(means)
+        return mean, self._sum(variances + (means - mean[:, None]) ** 2)
 
     def _pdf(self, p: Floats) -> Floats:
-        return self._by_pair(_density, p)
+        return self._sum_at(lambda components, x: components._pdf(x), p)
 
     def _cdf(self, p: Floats) -> Floats:
-        return self._by_pair(_lower, p)
+        return self._sum_at(lambda components, x: components._cdf(x), p).clip(max=1.0)
 
     def _above(self, p: Floats) -> Floats:
-        return self._by_pair(_upper, p)
+        return self._sum_at(lambda components, x: components._above(x), p).clip(max=1.0)
 
     def _ppf(self, q: Floats) -> Floats:
-        return self._by_pair(_quantile, q)
+        return self._in_blocks(lambda part, levels: part._quantiles(levels), q)
+
+    def _quantiles(self, levels: Floats) -> Floats:
+        """Quantiles at levels (l, m), between those of the components that matter."""
+        each = self._asked(
+            lambda components, rows: components._ppf(levels[:, rows]), levels.shape[:1]
+        )
+        tail = np.minimum(levels, 1.0 - levels)[..., None]
+        counts = np.exp(self.log_weights) > _NEGLIGIBLE * tail
+        low = np.where(counts, each, np.inf).min(axis=-1, initial=np.inf)
+        high = np.where(counts, each, -np.inf).max(axis=-1, initial=-np.inf)
+        return solved_quantiles(self, levels, low, high)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
-        chosen = self._by_pair(_component, rng.uniform(size=size)).astype(np.intp)
-        rows = np.broadcast_to(np.arange(len(self)), size)
-        return rng.beta(self.alpha[rows, chosen], self.beta[rows, chosen])
+        result = np.empty((math.prod(size[:-1]), len(self)))
+        chosen = self._in_blocks(
+            lambda part, uniform: _component_at(np.exp(part.log_weights), uniform),
+            np.asarray(rng.uniform(size=result.shape)),
+        )
+        start = 0
+        for batch, width in zip(self._batches, self._widths, strict=True):
+            line, row = np.nonzero((chosen >= start) & (chosen < start + width))
+            places = row * width + chosen[line, row].astype(np.intp) - start
+            draw = _drawn_each if width > 1 else _drawn_in_turn
+            if places.size:
+                result[line, row] = draw(batch, places, rng)
+            start += width
+        return result.reshape(size)
 
     def _take(self, rows: Rows) -> Self:
-        taken = copy(self)  # and not a new one: weights normalised twice are not the same bits
-        taken.log_weights = self.log_weights[rows]
-        taken.alpha, taken.beta = self.alpha[rows], self.beta[rows]
-        return taken
+        other = copy(self)  # and not a new one: weights normalised twice are not the same bits
+        other.log_weights = self.log_weights[rows]
+        other._batches = tuple(
+            batch[(rows[:, None] * width + np.arange(width)).ravel()]
+            for batch, width in zip(self._batches, self._widths, strict=True)
+        )
+        return other
 
-    def _by_pair(self, formula: "Formula", values: Floats) -> Floats:
-        return by_pair(self, formula, values, _BLOCK // self.log_weights.shape[1])
+    def _present(self) -> Iterator[tuple[slice, Rows, Posterior]]:
+        """Columns of each batch, and its places with weight: others are not asked at all."""
+        start = 0
+        for batch, width in zip(self._batches, self._widths, strict=True):
+            columns = slice(start, start + width)
+            places = np.flatnonzero(np.exp(self.log_weights[:, columns]))
+            if places.size:
+                yield columns, places, batch if places.size == len(batch) else batch[places]
+            start += width
+
+    def _asked(self, formula: Formula, lines: tuple[int, ...] = ()) -> Floats:
+        """Return what a formula says of each component, (..., m, k); 0 of absent ones."""
+        table = np.zeros((*lines, *self.log_weights.shape))
+        for columns, places, components in self._present():
+            row, column = np.divmod(places, columns.stop - columns.start)
+            table[..., row, columns.start + column] = formula(components, row)
+        return table
+
+    def _sum(self, table: Floats) -> Floats:
+        return np.asarray((np.exp(self.log_weights) * table).sum(axis=-1))
+
+    def _sum_at(self, formula: Callable[[Posterior, Floats], Floats], p: Floats) -> Floats:
+        def ask(part: Mixture, points: Floats) -> Floats:
+            return part._sum(
+                part._asked(
+                    lambda components, rows: formula(components, points[:, rows]), points.shape[:1]
+                )
+            )
+
+        return self._in_blocks(ask, p)
+
+    def _in_blocks(self, ask: Callable[[Self, Floats], Floats], values: Floats) -> Floats:
+        """Ask about values that broadcast against `shape` as tables (l, some rows)."""
+        shape = np.broadcast_shapes(values.shape, self.shape)
+        table = np.broadcast_to(values, shape).reshape(math.prod(shape[:-1]), len(self))
+        result, most = np.empty(table.shape), self.batch_size // self.log_weights.shape[1]
+        for lines in blocks(len(table), most):
+            for rows in blocks(len(self), most // len(table[lines])):
+                part = self if len(table[0, rows]) == len(self) else self[rows]
+                result[lines, rows] = ask(part, table[lines, rows])
+        return result.reshape(shape)
 
 
-# Takes a mixture of m rows and m values.
-Formula = Callable[[Mixture, Floats], Floats]
+def _component_at(weights: Floats, uniform: Floats) -> Floats:
+    """Index of the component at which the weights add up to more than a uniform number."""
+    heights = weights.cumsum(axis=-1)
+    levels = uniform[..., None] * heights[..., -1:]
+    return np.asarray((heights <= levels).sum(axis=-1), dtype=np.float64)
 
 
-def checked_log_weights(values: npt.ArrayLike) -> Floats:
-    """Return logarithms of weights, numbers or −inf."""
-    array = floats("log_weights", values)
-    refuse("log_weights", array, ~(array < np.inf), "must be a number below infinity, or -inf")
+def _drawn_each(batch: Posterior, places: Rows, rng: Generator) -> Floats:
+    """One draw for each of some places in a batch."""
+    return batch[places].sample(random_state=rng)
+
+
+def _drawn_in_turn(batch: Posterior, places: Rows, rng: Generator) -> Floats:
+    """Draw as well, but ask each place once for all its draws, for that may cost much."""
+    rows, column, counts = np.unique(places, return_inverse=True, return_counts=True)
+    turn, order = np.empty(places.size, dtype=np.intp), np.argsort(column, kind="stable")
+    turn[order] = np.arange(places.size) - np.repeat(counts.cumsum() - counts, counts)
+    draws = batch[rows].sample(int(counts.max()), random_state=rng)
+    return np.asarray(draws[turn, column])
+
+
+# What comes in -----------------------------------------------------------------------------
+
+
+def _checked_log_weights(values: npt.ArrayLike) -> Floats:
+    rule = "numbers below infinity, or -inf, are needed"
+    array = checks.array("log_weights", values, rule)
+    checks.require_all(array < np.inf, "log_weights", array, rule)
     return array
 
 
-def _broadcast(log_weights: Floats, alpha: Floats, beta: Floats) -> tuple[Floats, Floats, Floats]:
-    shapes = log_weights.shape, alpha.shape, beta.shape
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        shape = ()
-    if len(shape) != 2 or not shape[1]:
-        raise ValueError(
-            "log_weights, alpha and beta have the shapes {}, {} and {}; they must broadcast to "
-            "(m, k), k components in each of m rows".format(*shapes)
-        )
-    first, second, third = (np.broadcast_to(a, shape) for a in (log_weights, alpha, beta))
-    return first, second, third
-
-
-def normalised(log_weights: Floats) -> Floats:
+def _normalised(log_weights: Floats) -> Floats:
     """Shift the rows (m, k) of log-weights so that the weights of each add up to 1."""
     largest = log_weights.max(axis=1, keepdims=True)
     if (largest == -np.inf).any():
         row = int(np.argmax(largest == -np.inf))
-        raise ValueError(f"log_weights row {row}: all are -inf; one at least must be finite")
+        raise ValueError(f"log_weights row {row}: found -inf only; one at least must be finite")
     shifted = log_weights - largest
     result = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     result.flags.writeable = False
     return np.asarray(result)
 
 
-# Sums over components ----------------------------------------------------------------------
+def _broadcast(log_weights: Floats, shape: tuple[int, int]) -> Floats:
+    try:
+        return np.broadcast_to(log_weights, shape)
+    except ValueError:
+        raise ValueError(
+            f"log_weights: found shape {log_weights.shape}; with {shape[1]} components of "
+            f"{shape[0]} rows it must broadcast to {shape}"
+        ) from None
 
 
-def _terms(mixture: Mixture, formula: Callable[[Beta, Floats], Floats], p: Floats) -> Floats:
-    """w_k times the formula of component k, (m, k); a component without weight costs nothing."""
-    weights = mixture._weights()
-    present = weights > 0.0
-    components = Beta(mixture.alpha[present], mixture.beta[present])
-    terms = np.zeros(weights.shape)
-    points = np.broadcast_to(p[:, None], weights.shape)[present]
-    terms[present] = weights[present] * formula(components, points)
-    return terms
+def _broadcast_together(*arrays: Floats) -> list[Floats]:
+    shapes = [array.shape for array in arrays]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        shape = ()
+    if len(shape) != 2 or not shape[1]:
+        raise ValueError(
+            "log_weights, alpha and beta: found shapes {}, {} and {}; they must broadcast to "
+            "(m, k), k components in each of m rows".format(*shapes)
+        )
+    return [np.broadcast_to(array, shape) for array in arrays]
 
 
-def _density(mixture: Mixture, p: Floats) -> Floats:
-    return np.asarray(_terms(mixture, Beta.pdf, p).sum(axis=1))
-
-
-def _lower(mixture: Mixture, p: Floats) -> Floats:
-    return np.asarray(_terms(mixture, Beta.cdf, p).sum(axis=1).clip(max=1.0))
-
-
-def _upper(mixture: Mixture, p: Floats) -> Floats:
-    return np.asarray(_terms(mixture, Beta.prob_above, p).sum(axis=1).clip(max=1.0))
-
-
-def _component(mixture: Mixture, uniform: Floats) -> Floats:
-    return component_at(mixture._weights(), uniform).astype(np.float64)
-
-
-def component_at(weights: Floats, uniform: Floats) -> Rows:
-    """Index of the component at which the weights add up to more than a uniform number."""
-    heights = weights.cumsum(axis=-1)
-    levels = uniform[..., None] * heights[..., -1:]
-    return np.asarray((heights <= levels).sum(axis=-1))
-
-
-# Quantiles ---------------------------------------------------------------------------------
-
-
-class _Search(NamedTuple):
-    """Points, and the brackets around the quantiles: low < quantile ≤ high."""
-
-    p: Floats
-    low: Floats
-    high: Floats
-
-
-def _quantile(mixture: Mixture, q: Floats) -> Floats:
-    result = np.where(q == 1.0, 1.0, 0.0)
-    open_rows = np.flatnonzero((q > 0.0) & (q < 1.0))
-    mixture, q = _without_negligible(mixture._take(open_rows), q[open_rows]), q[open_rows]
-    search = _start(mixture, q)
-    for _ in range(_MOST_STEPS):
-        search, settled = _advance(mixture, q, search)
-        result[open_rows] = search.p
-        left = np.flatnonzero(~settled)
-        if not left.size:
-            break
-        mixture, q, open_rows = mixture._take(left), q[left], open_rows[left]
-        search = _Search(*(values[left] for values in search))
+def _checked_components(components: Sequence[Posterior]) -> tuple[Posterior, ...]:
+    rule = "a sequence of posteriors is needed"
+    # A posterior can be iterated over too, row by row.
+    if isinstance(components, Posterior) or not isinstance(components, Iterable):
+        raise TypeError(f"components: found one {type(components).__name__}; {rule}")
+    result = tuple(components)
+    checks.require(result, "components", result, "at least one posterior is needed")
+    for k, component in enumerate(result):
+        _check_component(f"components[{k}]", component, result[0])
     return result
 
 
-def _without_negligible(mixture: Mixture, q: Floats) -> Mixture:
-    taken = copy(mixture)
-    least = np.log(np.minimum(q, 1.0 - q)[:, None]) + np.log(_NEGLIGIBLE)
-    taken.log_weights = np.where(mixture.log_weights < least, -np.inf, mixture.log_weights)
-    return taken
-
-
-def _start(mixture: Mixture, q: Floats) -> _Search:
-    """Cantelli's inequality brackets a quantile; the Beta of the same moments guesses it."""
-    mean, std = mixture.mean(), mixture.std()
-    low = np.maximum(mean - std * np.sqrt((1.0 - q) / q) - _MARGIN, 0.0)
-    high = np.minimum(mean + std * np.sqrt(q / (1.0 - q)) + _MARGIN, 1.0)
-    guess = _same_moments(mean, std).ppf(q)
-    return _Search(np.where((guess > low) & (guess < high), guess, _middle(low, high)), low, high)
-
-
-# The bracket must hold in spite of the moments' rounding.
-_MARGIN = 1e-12
-
-
-def _same_moments(mean: Floats, std: Floats) -> Beta:
-    with np.errstate(divide="ignore", over="ignore"):
-        size = np.clip(mean * (1.0 - mean) / std**2 - 1.0, 1e-3, 1e15)
-    return Beta(np.maximum(mean * size, 1e-3), np.maximum((1.0 - mean) * size, 1e-3))
-
-
-def _middle(low: Floats, high: Floats) -> Floats:
-    """Return the point halfway in log-odds, or in p where log-odds are too coarse."""
-    ends = special.logit(np.maximum(low, _SMALLEST)), special.logit(np.minimum(high, _LARGEST))
-    point = special.expit(0.5 * (ends[0] + ends[1]))
-    return np.where((point > low) & (point < high), point, low + 0.5 * (high - low))
-
-
-_SMALLEST, _LARGEST = 5e-324, 1.0 - 2.0**-53
-
-
-def _advance(mixture: Mixture, q: Floats, search: _Search) -> tuple[_Search, npt.NDArray[np.bool_]]:
-    """One step of every search, and which of them are at their quantile now."""
-    p = search.p
-    error, step, curvature = _halley(mixture, q, p)
-    low, high = np.where(error < 0.0, p, search.low), np.where(error < 0.0, search.high, p)
-    target = _moved(p, step)
-    near = (np.abs(error) < _NEAR) & (np.abs(curvature) < _NEAR)
-    narrow = np.nextafter(low, 1.0) >= high
-    # Beyond a curvature of 1, as between two modes, the step says nothing about the quantile.
-    inside = (np.abs(curvature) < 1.0) & (target > low) & (target < high)
-    moved = np.where(near, target.clip(low, high), np.where(inside, target, _middle(low, high)))
-    settled = near | narrow | (error == 0.0)
-    p = np.select([error == 0.0, narrow], [p, high], moved)
-    return _Search(p, low, high), settled
-
-
-def _halley(mixture: Mixture, q: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
-    """Error of the log tail, which grows with p; Halley's step; and error · second / first²."""
-    lower = q <= 0.5
-    tail = np.empty_like(p)
-    for formula, rows in ((_lower, np.flatnonzero(lower)), (_upper, np.flatnonzero(~lower))):
-        tail[rows] = formula(mixture._take(rows), p[rows])
-    kernel = _terms(mixture, Beta.pdf, p) * (p * (1.0 - p))[:, None]
-    with np.errstate(all="ignore"):  # an empty tail gives no step: the bracket is halved instead
-        error = np.where(lower, np.log(tail / q), np.log((1.0 - q) / tail))
-        first = kernel.sum(axis=1) / tail
-        slopes = kernel * (mixture.alpha - (mixture.alpha + mixture.beta) * p[:, None])
-        second = slopes.sum(axis=1) / tail + np.where(lower, -first, first) * first
-        curvature = error * second / first**2
-        return error, -error / first / np.maximum(1.0 - 0.5 * curvature, 0.5), curvature
-
-
-def _moved(p: Floats, step: Floats) -> Floats:
-    """Return the point at distance `step` from p in log-odds."""
-    with np.errstate(all="ignore"):
-        e = np.expm1(step)
-        return np.asarray(p + p * (1.0 - p) * e / (1.0 + p * e))
+def _check_component(name: str, component: Posterior, first: Posterior) -> None:
+    checks.instance(name, component, Posterior, "posteriors are needed")
+    if len(component.shape) != 1:
+        raise ValueError(
+            f"{name}: found shape {component.shape}; posteriors of one probability per row, of "
+            "shape (m,), are needed, such as one class of several, marginal(k)"
+        )
+    if len(component) != len(first):
+        raise ValueError(
+            f"{name}: found {len(component)} rows; components[0] has {len(first)}, one each is "
+            "needed"
+        )

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield import contexts as bernstein
 from betafield.posteriors.base import Floats
 from betafield.posteriors.mixture import Mixture
@@ -109,8 +110,11 @@ def constant_offset_mixture(
     array([0.2549])
     """
     alpha, beta = _checked_prior(prior)
-    _check_counts(offset, successes, trials)
+    offset = checks.probability("offset", offset)
+    successes, trials = _checked_counts(successes, trials)
     if offset == 1.0:
+        rule = f"under an offset of 1 all of {trials} trials are successes"
+        checks.require(successes == trials, "successes", successes, rule)
         return _mixture(np.zeros(1), alpha, beta)
     steps = _log_ratios(offset, successes, trials, alpha, beta)
     # Added up away from the largest weight: rounding then grows where weights are negligible.
@@ -123,7 +127,7 @@ def constant_offset_mixture(
 def _mixture(log_weights: Floats, alpha: float, beta: float) -> Mixture:
     """Σ_i C_i Beta(α+i, β+n−i), i = 0..n."""
     i = np.arange(len(log_weights))
-    return Mixture(log_weights[None], alpha + i, beta + i[::-1])
+    return Mixture.of_betas(log_weights[None], alpha + i, beta + i[::-1])
 
 
 # One trial after the other -----------------------------------------------------------------
@@ -204,15 +208,15 @@ def _log_ratios(offset: float, successes: int, trials: int, alpha: float, beta: 
 
 
 def _checked_prior(prior: Prior) -> Prior:
-    alpha, beta = (float(shape) for shape in prior)
-    if not (0.0 < alpha < np.inf and 0.0 < beta < np.inf):
-        raise ValueError(f"prior: found ({alpha}, {beta}); two positive finite shapes are needed")
-    return alpha, beta
+    rule = "two positive finite shapes are needed"
+    alpha, beta = checks.finite("prior", prior, rule, shape=(2,), needed=rule)
+    checks.require(alpha > 0.0 and beta > 0.0, "prior", prior, rule)
+    return float(alpha), float(beta)
 
 
 def _likelihoods(contexts: Any, success: Any) -> Floats:
     """Coefficients (t, p + 1) of the probability of what happened, none of them impossible."""
-    happened = np.atleast_1d(success)
+    happened = np.atleast_1d(checks.cells("success", success))
     rows = bernstein.likelihood(contexts, happened)
     impossible = ~(rows > 0.0).any(axis=1)
     if impossible.any():
@@ -225,15 +229,6 @@ def _likelihoods(contexts: Any, success: Any) -> Floats:
     return rows
 
 
-def _check_counts(offset: float, successes: int, trials: int) -> None:
-    if not 0.0 <= offset <= 1.0:
-        raise ValueError(f"offset: found {offset}; a probability within [0, 1] is needed")
-    if not 0 <= successes <= trials:
-        raise ValueError(
-            f"successes: found {successes} of {trials} trials; between 0 and all are possible"
-        )
-    if offset == 1.0 and successes < trials:
-        raise ValueError(
-            f"successes: found {successes} of {trials} trials under an offset of 1; "
-            "only successes can happen there"
-        )
+def _checked_counts(successes: int, trials: int) -> tuple[int, int]:
+    n = checks.whole("trials", trials, low=0, high=1 << 53)
+    return checks.whole("successes", successes, low=0, high=n), n

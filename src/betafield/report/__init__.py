@@ -9,7 +9,7 @@
     advice       where the next trials would help most
     recipe       how to make the page again
 
-`field` asks the model, `figures` and `words` write what it says, `blocks` are what a page has.
+`subject` asks the model, `figures` and `words` write what it says, `blocks` are what a page has.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def html(
     _require_text("command", command)
     named = _sources(source)
     _require_packages()
-    from betafield.report import page
+    import betafield.report.page as page
     from betafield.report.recipe import Asked
 
     options = Asked(
@@ -136,7 +136,7 @@ def _sources(source: Any) -> str | None:
 
 def _checked_path(path: Any) -> str:
     """Return the file's name, where there can be a file: told before a page is made."""
-    name = persistence._named(path)
+    name = persistence.file_name(path)
     folder = os.path.dirname(os.path.realpath(name))
     if os.path.isdir(name):
         raise IsADirectoryError(f"path: found {name!r}, a folder; a file's name is needed")

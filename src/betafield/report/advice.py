@@ -9,9 +9,9 @@ import numpy.typing as npt
 from markupsafe import Markup
 from scipy import stats
 
-from betafield.report import words
+import betafield.report.words as words
 from betafield.report.blocks import Section, Table, Text, name, say
-from betafield.report.field import Belief, Field, Floats
+from betafield.report.subject import Belief, Floats, Subject
 from betafield.report.summary import place
 
 # Points that are named, trials that each would get, and how far apart they are at least and at
@@ -28,7 +28,7 @@ class Advice(NamedTuple):
     columns: npt.NDArray[np.intp]
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return some well separated points, and what trials there would bring."""
     chosen = best(field)
     told = say(
@@ -52,7 +52,7 @@ def section(field: Field) -> Section:
     )
 
 
-def best(field: Field) -> Advice:
+def best(field: Subject) -> Advice:
     """Return points of large expected gain, each far enough from all before it."""
     gain = gains(field.of_domain)
     total, scaled = gain.sum(axis=1), _sides(field)
@@ -90,7 +90,7 @@ def _size(belief: Belief) -> Floats:
     return np.asarray(np.maximum(spread / np.maximum(belief.var, tiny) - 1.0, 0.0))
 
 
-def _sides(field: Field) -> Floats:
+def _sides(field: Subject) -> Floats:
     """Return the domain's points in shares of its sides, times relevance."""
     if not field.varying:
         return np.zeros((len(field.domain), 1))
@@ -99,7 +99,7 @@ def _sides(field: Field) -> Floats:
     return np.asarray((field.domain[:, field.varying] - low) / (high - low) * relevance)
 
 
-def _apart(field: Field) -> float:
+def _apart(field: Subject) -> float:
     """Return how far apart points are: a window's width, within reason."""
     if not field.varying:
         return APART
@@ -109,7 +109,7 @@ def _apart(field: Field) -> float:
     return float(np.clip(shares.min(), APART, FAR))
 
 
-def _table(field: Field, chosen: Advice) -> Table:
+def _table(field: Subject, chosen: Advice) -> Table:
     """Return what is known at each point now, and then."""
     points, now = field.domain[chosen.rows], field.of_domain.taken(chosen.rows)
     then, held = expected(now, field.level), field.held(points)
@@ -136,11 +136,11 @@ def expected(now: Belief, level: float) -> tuple[Floats, Floats]:
 
 
 def _add_guarantees(
-    field: Field, lipschitz: float, points: Floats, head: list[str], rows: list[list[Any]]
+    field: Subject, lipschitz: float, points: Floats, head: list[str], rows: list[list[Any]]
 ) -> None:
     """Add what is guaranteed now, and how many trials a narrow guarantee would take."""
-    band = field.model._band_at(points, lipschitz, field.level, False)
-    missing = field.model._more_trials_at(points, WIDTH, lipschitz, field.level, False)
+    band = field.model.field_.band(points, lipschitz, field.level, False)
+    missing = field.model.field_.more_trials(points, WIDTH, lipschitz, field.level, False)
     head += ["guaranteed now", f"trials to guarantee ±{50 * WIDTH:.0f} points"]
     for row, low, high, more in zip(rows, *band, missing, strict=True):
         row.append(words.span(low, high))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from betafield.report import words
+import betafield.report.words as words
 from betafield.report.blocks import Block, Section, Table, Text, name, say
-from betafield.report.field import Field
+from betafield.report.subject import Subject
 
 # Windows that are listed, and features with a column each.
 MOST_WINDOWS, MOST_COLUMNS = 10, 6
@@ -21,7 +21,7 @@ RULES = {
 }
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return the windows, and how relevant each feature is."""
     blocks: list[Block] = [Text(_told(field)), _windows(field)]
     if len(field.names) > 1:
@@ -29,7 +29,7 @@ def section(field: Field) -> Section:
     return Section("bandwidth", "Bandwidth: how near is near", blocks)
 
 
-def _told(field: Field) -> Markup:
+def _told(field: Subject) -> Markup:
     model = field.model
     rule = RULES.get(model.bandwidth, "It was given.") if isinstance(model.bandwidth, str) else None
     told = say(
@@ -50,7 +50,7 @@ def _told(field: Field) -> Markup:
     )
 
 
-def _windows(field: Field) -> Table:
+def _windows(field: Subject) -> Table:
     shown = field.varying[:MOST_COLUMNS]
     rows = [_window(field, record, shown) for record in field.model.weights_[:MOST_WINDOWS]]
     head = ["weight", "degree", *(f"± {words.short(field.names[k])}" for k in shown)]
@@ -58,7 +58,7 @@ def _windows(field: Field) -> Table:
     return Table(caption, head, rows)
 
 
-def _window(field: Field, record: Any, shown: list[int]) -> list[Any]:
+def _window(field: Subject, record: Any, shown: list[int]) -> list[Any]:
     reach = [
         record["width"] * field.model.scale_[k] / record["relevance"][k]
         if record["relevance"][k] > 0
@@ -77,7 +77,7 @@ def _window(field: Field, record: Any, shown: list[int]) -> list[Any]:
     return [weight, str(int(record["degree"])), *told]
 
 
-def _relevance(field: Field) -> Table:
+def _relevance(field: Subject) -> Table:
     """Return how much each feature matters to what is near."""
     relevance, constant = field.model.relevance_, set(range(len(field.names))) - set(field.varying)
     order = [*field.varying, *sorted(constant)]

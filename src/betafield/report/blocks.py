@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from betafield.report import words
+import betafield.report.words as words
 
 Trace = dict[str, Any]
 

@@ -8,10 +8,11 @@ import numpy as np
 from markupsafe import Markup
 from scipy import stats
 
+import betafield.report.figures as figures
+import betafield.report.words as words
 from betafield.observed import LeftOut, left_out, share_interval, why_not_left_out
-from betafield.report import figures, words
 from betafield.report.blocks import Block, Figure, Notes, Section, Text, Trace, View, row, say
-from betafield.report.field import Field, Floats
+from betafield.report.subject import Floats, Subject
 
 # Groups of predictions, and distances below which a deviation hardly matters: of all of them on
 # average, and of one.
@@ -30,7 +31,7 @@ class Groups(NamedTuple):
     trials: Floats
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return how predictions of left-out trials came out."""
     title = "Calibration"
     why = why_not_left_out(field.model)
@@ -67,7 +68,7 @@ def groups(found: LeftOut, level: float, n: int = GROUPS) -> Groups:
     return Groups(sums / trials, wins / trials, *share_interval(wins, trials, level), trials)
 
 
-def _compared(field: Field, found: Groups) -> list[Block]:
+def _compared(field: Subject, found: Groups) -> list[Block]:
     explained = say(
         "All trials were dealt into five parts; models with the same settings learned from four of "
         "them and predicted the fifth. Trials with similar predictions form a group ({} groups). "
@@ -108,7 +109,7 @@ def verdict(found: Groups, level: float) -> tuple[str, Markup]:
     return "warning", start + more
 
 
-def _figure(field: Field, found: Groups) -> Figure:
+def _figure(field: Subject, found: Groups) -> Figure:
     level = words.drawn(words.level_name(field.level))
     label = words.drawn(field.outcome_name(field.outcomes[0]), 20)
     top = 1.05 * float(max(found.high.max(), found.predicted.max()))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import betafield.report.words as words
 from betafield.observed import Binned
-from betafield.report import words
 from betafield.report.blocks import Trace
-from betafield.report.field import Belief
+from betafield.report.subject import Belief
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+import betafield.report.figures as figures
+import betafield.report.words as words
 from betafield.observed import binned
-from betafield.report import figures, words
 from betafield.report.blocks import Block, Figure, Row, Section, Table, Text, Trace, View, row, say
 from betafield.report.blocks import name as named
-from betafield.report.field import Belief, Field, Floats
+from betafield.report.subject import Belief, Floats, Subject
 from betafield.report.summary import place
 
 # Features with a curve of their own, bins of raw data, rows of a table beside a curve, cells of one
@@ -17,7 +18,7 @@ from betafield.report.summary import place
 MOST_CURVES, BINS, ROWS, SIDE, DOTS = 12, 20, 11, 5, 400
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return the figures of the field itself."""
     d = len(field.varying)
     if d == 0:
@@ -27,17 +28,17 @@ def section(field: Field) -> Section:
     return Section("learned", "What was learned", blocks)
 
 
-def _line(field: Field) -> list[Block]:
+def _line(field: Subject) -> list[Block]:
     k = field.varying[0]
     return [Text(_raw(field)), row([_curve(field, k, "curve", 420)]), _curve_table(field, k)]
 
 
-def _plane(field: Field) -> list[Block]:
+def _plane(field: Subject) -> list[Block]:
     i, j = sorted(field.varying)
     return [_maps(field, i, j), _map_table(field, i, j)]
 
 
-def _slices(field: Field) -> list[Block]:
+def _slices(field: Subject) -> list[Block]:
     shown = field.varying[:MOST_CURVES]
     i, j = field.varying[:2]
     told = say(
@@ -57,11 +58,11 @@ def _slices(field: Field) -> list[Block]:
     ]
 
 
-def _both(field: Field, i: int, j: int) -> tuple[Markup, Markup]:
+def _both(field: Subject, i: int, j: int) -> tuple[Markup, Markup]:
     return named(field.names[i]), named(field.names[j])
 
 
-def _raw(field: Field) -> Markup:
+def _raw(field: Subject) -> Markup:
     """Return what is said of raw data beside a curve."""
     if _shows_raw(field):
         return say(
@@ -76,14 +77,14 @@ def _raw(field: Field) -> Markup:
     )
 
 
-def _shows_raw(field: Field) -> bool:
+def _shows_raw(field: Subject) -> bool:
     return len(field.varying) == 1 and not field.distorted and field.seen.counts is not None
 
 
 # Curves ------------------------------------------------------------------------------------
 
 
-def _curve(field: Field, k: int, name: str, height: int) -> Figure:
+def _curve(field: Subject, k: int, name: str, height: int) -> Figure:
     """Return the probability along one feature."""
     points = field.along(k)
     belief, held = field.believe(points), field.held(points)
@@ -107,19 +108,19 @@ def _curve(field: Field, k: int, name: str, height: int) -> Figure:
     return Figure(name, alt, _told_curve(field, k, points, belief, held), views, drawn)
 
 
-def _digits(field: Field, k: int) -> dict[str, object]:
+def _digits(field: Subject, k: int) -> dict[str, object]:
     """Return how exactly coordinates of a feature are told."""
     decimals = words.places_after_point(float(field.extents[k]))
     return {"hoverformat": f",.{max(decimals, 0)}~f"} if -9 <= decimals <= 9 else {}
 
 
-def _range(field: Field, belief: Belief) -> dict[str, object]:
+def _range(field: Subject, belief: Belief) -> dict[str, object]:
     low_lying = not _shows_raw(field) and field.lipschitz is None and len(field.varying) == 1
     return figures.probabilities(float(belief.high.max()) if low_lying else 1.0)
 
 
 def _traces(
-    field: Field, k: int, x: list[float], belief: Belief, held: Floats, column: int
+    field: Subject, k: int, x: list[float], belief: Belief, held: Floats, column: int
 ) -> list[Trace]:
     """Return interval, mean, guaranteed interval and raw shares of one outcome."""
     label, level = field.outcome_name(field.outcomes[column]), words.level_name(field.level)
@@ -136,7 +137,9 @@ def _traces(
     return traces
 
 
-def _all_classes(field: Field, k: int, x: list[float], belief: Belief, held: Floats) -> list[Trace]:
+def _all_classes(
+    field: Subject, k: int, x: list[float], belief: Belief, held: Floats
+) -> list[Trace]:
     traces = []
     for column, c in enumerate(field.outcomes):
         label, told = field.outcome_name(c), figures.told_columns(belief, column, held)
@@ -146,7 +149,7 @@ def _all_classes(field: Field, k: int, x: list[float], belief: Belief, held: Flo
     return traces
 
 
-def _shares(field: Field, k: int, outcome: int) -> Trace:
+def _shares(field: Subject, k: int, outcome: int) -> Trace:
     bins = binned(field.seen, k, BINS, level=field.level, class_index=outcome)
     level = words.drawn(words.level_name(field.level))
     hover = (
@@ -157,7 +160,7 @@ def _shares(field: Field, k: int, outcome: int) -> Trace:
     return figures.shares(bins, float(field.extents[k]), "share of trials", hover)
 
 
-def _hover(field: Field, k: int, label: str) -> str:
+def _hover(field: Subject, k: int, label: str) -> str:
     """Return what is shown where a curve is pointed at."""
     return (
         f"{words.drawn(field.names[k])} %{{x}}<br>"
@@ -165,7 +168,7 @@ def _hover(field: Field, k: int, label: str) -> str:
     )
 
 
-def credible_hover(field: Field) -> str:
+def credible_hover(field: Subject) -> str:
     """Return the lines of interval and trials near, from columns 0 to 2."""
     level = words.drawn(words.level_name(field.level))
     near = f"<br>trials near %{{customdata[2]:{_whole(field)}}}"
@@ -176,12 +179,12 @@ def _span_hover(label: str, first: int) -> str:
     return f"<br>{label} %{{customdata[{first}]:.1%}} to %{{customdata[{first + 1}]:.1%}}"
 
 
-def _whole(field: Field) -> str:
+def _whole(field: Subject) -> str:
     """Return how plotly writes numbers of trials."""
     return ",.0f" if float(field.model.n_trials_).is_integer() else ",.1f"
 
 
-def _told_curve(field: Field, k: int, points: Floats, belief: Belief, held: Floats) -> Markup:
+def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, held: Floats) -> Markup:
     """Return in words how each outcome goes along a feature."""
     parts = []
     for column, c in enumerate(field.outcomes):
@@ -203,7 +206,7 @@ def _told_curve(field: Field, k: int, points: Floats, belief: Belief, held: Floa
     return head + Markup(" ").join(parts)
 
 
-def _curve_table(field: Field, k: int) -> Table:
+def _curve_table(field: Subject, k: int) -> Table:
     points = field.along(k, ROWS)
     belief, held = field.believe(points), field.held(points)
     head = [words.short(field.names[k])]
@@ -226,7 +229,7 @@ def _cell(belief: Belief, i: int, column: int) -> list[str]:
 # Maps --------------------------------------------------------------------------------------
 
 
-def _maps(field: Field, i: int, j: int) -> Row:
+def _maps(field: Subject, i: int, j: int) -> Row:
     """Return the map of the mean beside that of the uncertainty."""
     n = field.cells
     points = field.across(i, j, n)
@@ -251,7 +254,7 @@ def _maps(field: Field, i: int, j: int) -> Row:
 
 
 def _map_traces(
-    field: Field, axes: tuple[int, int], belief: Belief, held: Floats, column: int
+    field: Subject, axes: tuple[int, int], belief: Belief, held: Floats, column: int
 ) -> tuple[list[Trace], list[Trace]]:
     """Return the traces of the mean and those of the uncertainty."""
     (i, j), n = axes, field.cells
@@ -295,14 +298,14 @@ def _limits(values: Floats) -> tuple[float, float]:
     return float(low), float(max(high, low + 0.05))
 
 
-def _map_hover(field: Field, i: int, j: int, label: str) -> str:
+def _map_hover(field: Subject, i: int, j: int, label: str) -> str:
     return (
         f"{words.drawn(field.names[i])} %{{x}}<br>{words.drawn(field.names[j])} %{{y}}<br>"
         f"<b>P({words.drawn(label, 20)}) %{{customdata[3]:.1%}}</b>{credible_hover(field)}"
     )
 
 
-def _told_map(field: Field, points: Floats, belief: Belief) -> Markup:
+def _told_map(field: Subject, points: Floats, belief: Belief) -> Markup:
     parts = [say("Probability at each point.")]
     for column, c in enumerate(field.outcomes):
         mean = belief.mean[:, column]
@@ -320,7 +323,7 @@ def _told_map(field: Field, points: Floats, belief: Belief) -> Markup:
     return Markup(" ").join(parts)
 
 
-def _map_table(field: Field, i: int, j: int) -> Table:
+def _map_table(field: Subject, i: int, j: int) -> Table:
     """Return a coarse map in numbers, of the first outcome shown."""
     points = field.across(i, j, SIDE)
     belief = field.believe(points)

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from betafield.report import (
-    advice,
-    bandwidth,
-    calibration,
-    learned,
-    quality,
-    recipe,
-    summary,
-    sureness,
-    words,
-)
+import betafield.report.advice as advice
+import betafield.report.bandwidth as bandwidth
+import betafield.report.calibration as calibration
+import betafield.report.learned as learned
+import betafield.report.quality as quality
+import betafield.report.recipe as recipe
+import betafield.report.summary as summary
+import betafield.report.sureness as sureness
+import betafield.report.words as words
 from betafield.report.blocks import Section
-from betafield.report.field import Field
+from betafield.report.subject import Subject
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -31,7 +29,7 @@ def rendered(model: SmoothBetaClassifier, asked: recipe.Asked) -> str:
     """Return the page as text."""
     import betafield
 
-    field = Field(model, asked.level, asked.lipschitz)
+    field = Subject(model, asked.level, asked.lipschitz)
     parts = sections(field, asked)
     data = {figure.name: figure.data() for part in parts for figure in part.figures()}
     return _template().render(
@@ -43,7 +41,7 @@ def rendered(model: SmoothBetaClassifier, asked: recipe.Asked) -> str:
     )
 
 
-def sections(field: Field, asked: recipe.Asked) -> list[Section]:
+def sections(field: Subject, asked: recipe.Asked) -> list[Section]:
     """Return all sections in their order."""
     return [
         summary.section(field),
@@ -57,7 +55,7 @@ def sections(field: Field, asked: recipe.Asked) -> list[Section]:
     ]
 
 
-def _title(field: Field) -> str:
+def _title(field: Subject) -> str:
     """Return a heading made of names."""
     what = words.listed(words.short(field.outcome_name(c)) for c in field.outcomes)
     where = words.listed([words.short(name) for name in field.names[:4]])

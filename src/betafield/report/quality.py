@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from betafield.report import words
+import betafield.report.words as words
 from betafield.report.blocks import Block, Notes, Section, Table, Text, name, say
-from betafield.report.field import Field, Floats
+from betafield.report.subject import Floats, Subject
 
 # Cells of the search for gaps along a side, and what is worth a warning.
 SIDE = 24
@@ -25,7 +25,7 @@ class Gap(NamedTuple):
     share: float
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return what the trials themselves are like."""
     gap = largest_gap(field)
     warnings = _warnings(field, gap)
@@ -42,12 +42,12 @@ def section(field: Field) -> Section:
 # Facts -------------------------------------------------------------------------------------
 
 
-def _facts(field: Field, gap: Gap | None) -> Table:
+def _facts(field: Subject, gap: Gap | None) -> Table:
     rows = [*_repeats(field), *_emptiness(field, gap), *_kinds(field)]
     return Table(Markup("The trials"), ["what", "found"], rows, numeric=9)
 
 
-def _repeats(field: Field) -> list[list[Any]]:
+def _repeats(field: Subject) -> list[list[Any]]:
     held = field.seen.trials
     shared = float(held[held > 1].sum() / held.sum())
     return [
@@ -61,7 +61,7 @@ def _repeats(field: Field) -> list[list[Any]]:
     ]
 
 
-def _emptiness(field: Field, gap: Gap | None) -> list[list[Any]]:
+def _emptiness(field: Subject, gap: Gap | None) -> list[list[Any]]:
     empty = words.percent(empty_share(field))
     rows: list[list[Any]] = [["Share of the domain with no trial near", empty]]
     if gap is not None:
@@ -69,12 +69,12 @@ def _emptiness(field: Field, gap: Gap | None) -> list[list[Any]]:
     return rows
 
 
-def empty_share(field: Field) -> float:
+def empty_share(field: Subject) -> float:
     """Return the share of the domain whose heaviest window holds no trial."""
     return float(np.mean(field.held(field.domain) == 0))
 
 
-def _told_gap(field: Field, gap: Gap) -> Markup:
+def _told_gap(field: Subject, gap: Gap) -> Markup:
     sides = [
         say(
             "{} from {} to {}", name(field.names[k]), field.coordinate(k, a), field.coordinate(k, b)
@@ -84,31 +84,32 @@ def _told_gap(field: Field, gap: Gap) -> Markup:
     return say("{} ({} of the domain)", Markup(", ").join(sides), words.percent(gap.share))
 
 
-def _kinds(field: Field) -> list[list[Any]]:
+def _kinds(field: Subject) -> list[list[Any]]:
     """Return what is known of weights and contexts."""
     model = field.model
-    seen = model._seen_
+    seen = model.field_.totals
     rows: list[list[Any]] = [["Fractional weights", "yes" if _has_fractions(field) else "no"]]
     if not seen.distorted:
         return [*rows, ["Contexts", "none: trials show the probability itself"]]
     told = say(
         "{} of the trials, combined by {} sharing; a change of π shows in a trial by {} on average",
         words.percent(seen.distorted / seen.trials),
-        model._sharing_,
+        model.field_.sharing,
         words.percent(max(seen.spread(), 0.0) / float(model.n_trials_)),
     )
     rows.append(["Contexts", told])
-    if model._polynomials_:
-        rows.append(["Kinds of polynomial contexts", str(len(model._polynomials_))])
+    polynomials = model.field_.polynomials
+    if polynomials:
+        rows.append(["Kinds of polynomial contexts", str(len(polynomials))])
     return rows
 
 
-def _has_fractions(field: Field) -> bool:
+def _has_fractions(field: Subject) -> bool:
     held = field.seen.trials
     return bool(np.any(held != np.round(held)))
 
 
-def _balance(field: Field) -> list[Block]:
+def _balance(field: Subject) -> list[Block]:
     counts = field.seen.counts
     if counts is None:
         return [Text(say("How often each class came is not told: {}.", field.seen.why))]
@@ -126,7 +127,7 @@ def _balance(field: Field) -> list[Block]:
     return [Table(Markup(what), ["class", "trials", "share"], rows)]
 
 
-def _features(field: Field) -> Table:
+def _features(field: Subject) -> Table:
     rows = []
     for k in range(min(len(field.names), MOST_FEATURES)):
         column = field.seen.points[:, k]
@@ -148,7 +149,7 @@ def _different(values: Floats) -> int:
 # Gaps --------------------------------------------------------------------------------------
 
 
-def largest_gap(field: Field) -> Gap | None:
+def largest_gap(field: Subject) -> Gap | None:
     """Return the largest region without trials; None where all trials share one place.
 
     Along one feature it is the widest distance between neighbours, ends of the domain included.
@@ -171,7 +172,7 @@ def largest_gap(field: Field) -> Gap | None:
     return Gap([(i, edges_i[a], edges_i[b]), (j, edges_j[c], edges_j[d])], share) if share else None
 
 
-def _widest(field: Field, k: int) -> Gap:
+def _widest(field: Subject, k: int) -> Gap:
     at = np.unique(np.concatenate([field.seen.points[:, k], field.bounds[k]]))
     widest = int(np.diff(at).argmax())
     low, high = float(at[widest]), float(at[widest + 1])
@@ -201,7 +202,7 @@ def largest_rectangle(empty: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]
 # Warnings ----------------------------------------------------------------------------------
 
 
-def _warnings(field: Field, gap: Gap | None) -> list[Markup]:
+def _warnings(field: Subject, gap: Gap | None) -> list[Markup]:
     found = [*_about_trials(field), *_about_classes(field), *_about_features(field)]
     empty = empty_share(field)
     if empty > EMPTY:
@@ -222,12 +223,12 @@ def _warnings(field: Field, gap: Gap | None) -> list[Markup]:
     return found
 
 
-def _is_worth_a_warning(field: Field, gap: Gap) -> bool:
+def _is_worth_a_warning(field: Subject, gap: Gap) -> bool:
     """Return whether a gap is more than the distance of evenly spaced places."""
     return gap.share > 3.0 / max(len(field.seen.points), 1) or len(field.varying) > 1
 
 
-def _about_trials(field: Field) -> list[Markup]:
+def _about_trials(field: Subject) -> list[Markup]:
     trials, held = float(field.model.n_trials_), field.seen.trials
     found = []
     if trials < FEW_TRIALS:
@@ -247,7 +248,7 @@ def _about_trials(field: Field) -> list[Markup]:
     return found
 
 
-def _about_classes(field: Field) -> list[Markup]:
+def _about_classes(field: Subject) -> list[Markup]:
     if field.seen.counts is None:
         return []
     totals = field.seen.counts.sum(axis=0)
@@ -262,7 +263,7 @@ def _about_classes(field: Field) -> list[Markup]:
     return found
 
 
-def _about_features(field: Field) -> list[Markup]:
+def _about_features(field: Subject) -> list[Markup]:
     constant = sorted(set(range(len(field.names))) - set(field.varying))
     found = [
         say("{} is constant and tells nothing.", name(field.names[k]))

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from betafield.report import words
+import betafield.report.words as words
 from betafield.report.blocks import Block, Code, Section, Table, Text, say
-from betafield.report.field import Field
+from betafield.report.subject import Subject
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "plotly", "jinja2")
 
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     source: str | None
 
 
-def section(field: Field, asked: Asked) -> Section:
+def section(field: Subject, asked: Asked) -> Section:
     """Return command, code, versions and a fingerprint of the trials."""
     blocks: list[Block] = []
     if asked.command is not None:
@@ -39,7 +39,7 @@ def section(field: Field, asked: Asked) -> Section:
     return Section("reproduce", "How to reproduce this", blocks)
 
 
-def code(field: Field, asked: Asked) -> str:
+def code(field: Subject, asked: Asked) -> str:
     """Return Python code that makes the same model and page, given the same trials.
 
     It is what `repr` says of each parameter, so no name can end a line or a text.
@@ -80,13 +80,13 @@ def _written(value: Any) -> str:
     return "..." if callable(value) else ascii(value)
 
 
-def _columns(field: Field) -> str:
+def _columns(field: Subject) -> str:
     if not hasattr(field.model, "feature_names_in_"):
         return f"# X has {words.counted(len(field.names), 'column')}.\n"
     return f"features = {list(field.names)!a}\n"
 
 
-def _learning(field: Field) -> str:
+def _learning(field: Subject) -> str:
     """Return the line that learns: counts where classes are 0 and 1, else outcomes."""
     X = "trials[features]" if hasattr(field.model, "feature_names_in_") else "X"
     extra = ", context=context" if field.distorted else ""
@@ -100,7 +100,7 @@ def _options(asked: Asked) -> list[str]:
     return [f"{k}={value!a}" for k, value, normal in named if value != normal]
 
 
-def _made_with(field: Field, asked: Asked) -> Table:
+def _made_with(field: Subject, asked: Asked) -> Table:
     import betafield
 
     rows: list[list[Any]] = [] if asked.source is None else [["Trials from", asked.source]]
@@ -113,7 +113,7 @@ def _made_with(field: Field, asked: Asked) -> Table:
     return Table(Markup("Made with"), ["what", "which"], rows, numeric=9)
 
 
-def fingerprint(field: Field) -> str:
+def fingerprint(field: Subject) -> str:
     """Return a SHA-256 of names, classes, places and their trials: equal for equal trials."""
     digest = hashlib.sha256()
     digest.update(ascii([field.names, field.model.classes_.tolist()]).encode())

@@ -6,15 +6,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from betafield.report import words
+import betafield.report.words as words
 from betafield.report.blocks import Block, Section, Table, Text, Tile, Tiles, name, say
-from betafield.report.field import Belief, Field, Floats
+from betafield.report.subject import Belief, Floats, Subject
 
 # Coordinates of a place that are spelled out.
 SPELLED = 4
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return the numbers that come first."""
     blocks: list[Block] = [Text(_opening(field))]
     if len(field.outcomes) == 1:
@@ -24,7 +24,7 @@ def section(field: Field) -> Section:
     return Section("summary", "In short", [*blocks, Text(_reading(field))])
 
 
-def place(field: Field, point: Floats) -> Markup:
+def place(field: Subject, point: Floats) -> Markup:
     """Return where a point is, in the user's names and units."""
     known = [
         say("{} {}", name(field.names[k]), field.coordinate(k, point[k])) for k in _told(field)
@@ -32,12 +32,12 @@ def place(field: Field, point: Floats) -> Markup:
     return Markup(", ").join(known) if known else Markup("the only place")
 
 
-def _told(field: Field) -> list[int]:
+def _told(field: Subject) -> list[int]:
     """Return the features that say where a place is, in the order of the data."""
     return sorted(field.varying[:SPELLED])
 
 
-def _opening(field: Field) -> Markup:
+def _opening(field: Subject) -> Markup:
     model = field.model
     where = Markup(", ").join(name(field.names[k]) for k in range(len(field.names)))
     what = Markup(" or ").join(name(field.outcome_name(c)) for c in field.outcomes)
@@ -48,7 +48,8 @@ def _opening(field: Field) -> Markup:
         words.counted(model.n_trials_, "trial"),
     )
     if field.distorted:
-        share = model._seen_.distorted / model._seen_.trials
+        totals = model.field_.totals
+        share = totals.distorted / totals.trials
         told += say(
             " {} of them were distorted in a known way (contexts). All probabilities here are of "
             "π, the probability without distortion.",
@@ -57,7 +58,7 @@ def _opening(field: Field) -> Markup:
     return told
 
 
-def _sizes(field: Field) -> list[Tile]:
+def _sizes(field: Subject) -> list[Tile]:
     trials, places = field.model.n_trials_, len(field.seen.points)
     mean = say("{} a place on average", words.number(trials / places))
     names = Markup(", ").join(name(words.short(each)) for each in field.names[:SPELLED])
@@ -71,14 +72,14 @@ def _sizes(field: Field) -> list[Tile]:
     ]
 
 
-def _overall(field: Field) -> Tile:
+def _overall(field: Subject) -> Tile:
     """Return the probability as if it were the same everywhere."""
     what = "Overall, distortion removed" if field.distorted else "Overall"
     number, ends = _valued(field.of_all(), 0, 0)
     return what, number, say("{} · {}", ends, name(field.outcome_name(field.outcomes[0])))
 
 
-def _ends(field: Field) -> list[Tile]:
+def _ends(field: Subject) -> list[Tile]:
     """Return where the probability is highest and lowest."""
     points, belief = _candidates(field)
     mean, tiles = belief.mean[:, 0], []
@@ -90,7 +91,7 @@ def _ends(field: Field) -> list[Tile]:
     return tiles
 
 
-def _table(field: Field) -> Table:
+def _table(field: Subject) -> Table:
     """Return the same of several classes, one a row."""
     overall, (points, belief) = field.of_all(), _candidates(field)
     rows: list[list[Any]] = []
@@ -108,7 +109,7 @@ def _both(number: str, ends: str) -> Markup:
     return say("{}<br><small>{}</small>", number, ends)
 
 
-def _candidates(field: Field) -> tuple[Floats, Belief]:
+def _candidates(field: Subject) -> tuple[Floats, Belief]:
     """Return points among which to look: in many dimensions, only where trials were made."""
     if len(field.varying) > 2:
         return field.seen.points[field.places], field.of_places
@@ -121,7 +122,7 @@ def _valued(belief: Belief, row: int, column: int) -> tuple[str, str]:
     return words.percent(belief.mean[row, column]), ends
 
 
-def _reading(field: Field) -> Markup:
+def _reading(field: Subject) -> Markup:
     found = "the places of trials" if len(field.varying) > 2 else "a grid over the domain"
     told = say(
         "Ranges are {} credible intervals: given the trials and the model, the probability lies "

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from betafield.report import figures, words
+import betafield.report.figures as figures
+import betafield.report.words as words
 from betafield.report.blocks import Figure, Row, Section, Table, Text, View, row, say
-from betafield.report.field import Field, Floats
+from betafield.report.subject import Floats, Subject
 
 # Half widths of intervals that people ask for, and bars of the figure.
 HALVES, BARS = (0.01, 0.02, 0.05, 0.1, 0.2), 25
 
 
-def section(field: Field) -> Section:
+def section(field: Subject) -> Section:
     """Return how much of the domain is known how well."""
     domain, places = (b.width.max(axis=1) for b in (field.of_domain, field.of_places))
     return Section(
@@ -23,7 +24,7 @@ def section(field: Field) -> Section:
     )
 
 
-def _told(field: Field, widths: Floats) -> Markup:
+def _told(field: Subject, widths: Floats) -> Markup:
     told = say(
         "Half of the domain has {} intervals narrower than {} percentage points; {} of it is known "
         "within ±5, and {} within ±10.",
@@ -51,7 +52,7 @@ def _shares(domain: Floats, places: Floats) -> Table:
     return Table(caption, ["known within", "of the domain", "where trials were made"], rows)
 
 
-def _bars(field: Field, widths: Floats) -> Row:
+def _bars(field: Subject, widths: Floats) -> Row:
     """Return how interval widths are spread over the domain."""
     top = max(float(np.ceil(widths.max() * 20) / 20), 0.05)
     held, edges = np.histogram(widths, bins=BARS, range=(0.0, top))

@@ -33,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 
 EUCLIDEAN, CHEBYSHEV, MANHATTAN = 0, 1, 2
 METRICS = {"euclidean": EUCLIDEAN, "chebyshev": CHEBYSHEV, "manhattan": MANHATTAN}
+# Each distance is a norm of this order.
+ORDERS = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}
 
 
 class Shifts(NamedTuple):
@@ -129,9 +131,9 @@ class Places(NamedTuple):
         )
 
     def where(self, mask: npt.NDArray[np.bool_] | slice) -> Places:
-        """Return the places that the mask or the slice names."""
+        """Return the places that the mask or the slice names, an axis a row, as kernels want it."""
         shifts = None if self.shifts is None else self.shifts.taken(mask)
-        return Places(self.axes[:, mask], self.counts[:, mask], shifts)
+        return Places(np.ascontiguousarray(self.axes[:, mask]), self.counts[:, mask], shifts)
 
     def sorted_by(self, order: npt.NDArray[Any]) -> Places:
         """Return the places in this order, equal neighbours joined, counts narrowed.

@@ -1,0 +1,438 @@
+"""Arguments checked: `argument: found …; allowed are …`, naming the row where there is one.
+
+Every function takes the name of the argument and its value, and returns the value as it is used
+from then on. What is refused raises `ValueError`, or `TypeError` where it is another kind of thing
+altogether; in both the message begins with the argument's name.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+import reprlib
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.tables import native
+
+Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+# Whole numbers up to here are floats.
+MOST = 2**53
+# Lists in lists, which arrays cannot have more of.
+DEEPEST = 64
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+# How values are shown ----------------------------------------------------------------------
+
+
+class _Short(reprlib.Repr):
+    """Writes a value on one line, as users write it: NaN, not np.float64(nan)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxother = self.maxstring = self.maxlong = 60
+
+    def repr1(self, x: Any, level: int) -> str:
+        if isinstance(x, np.datetime64 | np.timedelta64):
+            return str(x)
+        if isinstance(x, np.generic):
+            x = x.item()
+        if isinstance(x, float) and math.isnan(x):
+            return "NaN"
+        try:
+            return " ".join(super().repr1(x, level).split())
+        except Exception:  # anybody's __repr__ may fail, and whole numbers of many digits do
+            return f"a value of type {type(x).__name__}"
+
+
+spelled = _Short().repr
+
+
+def where(at: Sequence[int], columns: Sequence[Any] | None = None) -> str:
+    """Say where in an argument: nothing for a number, a row of a column, a row and a column.
+
+    Examples
+    --------
+    >>> where(()), where((3,)), where((3, 1)), where((3, 1), columns=["dose", "age"])
+    ('', ' row 3', ' row 3, column 1', " row 3, column 'age'")
+    """
+    if len(at) < 2:
+        return "".join(f" row {i}" for i in at)
+    column = at[-1] if columns is None else spelled(columns[at[-1]])
+    return f" row {', '.join(map(str, at[:-1]))}, column {column}"
+
+
+def require(good: Any, name: str, value: Any, rule: str) -> None:
+    """Raise unless it is good.
+
+    Examples
+    --------
+    >>> require(False, "n", -1, "a whole number from 1 on is needed")
+    Traceback (most recent call last):
+        ...
+    ValueError: n: found -1; a whole number from 1 on is needed
+    """
+    if not good:
+        raise ValueError(f"{name}: found {spelled(value)}; {rule}")
+
+
+def require_all(
+    good: Any, name: str, values: Any, rule: str, columns: Sequence[Any] | None = None
+) -> None:
+    """Raise for the first of the values that is not good; `columns` names those of a table.
+
+    Examples
+    --------
+    >>> require_all(np.array([True, False]), "y", np.array([1.0, np.nan]), "it must be finite")
+    Traceback (most recent call last):
+        ...
+    ValueError: y row 1: found NaN; it must be finite
+    """
+    if not np.all(good):
+        at = first(~np.asarray(good))
+        found = spelled(np.asarray(values)[at])
+        raise ValueError(f"{name}{where(at, columns)}: found {found}; {rule}")
+
+
+def first(bad: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first True."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), np.shape(bad)))
+
+
+# One value ---------------------------------------------------------------------------------
+
+
+def is_number(value: Any) -> bool:
+    """Return whether the value is one real number; booleans, dates and text are none."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
+
+
+def number(
+    name: str,
+    value: Any,
+    rule: str = "a finite number is needed",
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return a finite number with low ≤ number ≤ high and above < number < below.
+
+    Examples
+    --------
+    >>> number("spread", 0, "a number from 0 to below 1 is needed", low=0, below=1)
+    0.0
+    >>> number("spread", "a")
+    Traceback (most recent call last):
+        ...
+    ValueError: spread: found 'a'; a finite number is needed
+    """
+    x = as_float(value) if is_number(value) else math.nan
+    require(math.isfinite(x) and low <= x <= high and above < x < below, name, value, rule)
+    return x
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a float, infinite if it is beyond all of them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def positive(name: str, value: Any, rule: str = "a positive number is needed") -> float:
+    """Return a positive finite number.
+
+    Examples
+    --------
+    >>> positive("lipschitz", 2)
+    2.0
+    """
+    return number(name, value, rule, above=0.0)
+
+
+def probability(
+    name: str, value: Any, rule: str = "a probability within [0, 1] is needed"
+) -> float:
+    """Return a number from 0 to 1."""
+    return number(name, value, rule, low=0.0, high=1.0)
+
+
+def share(name: str, value: Any, rule: str = "a number between 0 and 1 is needed") -> float:
+    """Return a number between 0 and 1, neither of them itself."""
+    return number(name, value, rule, above=0.0, below=1.0)
+
+
+def whole(
+    name: str, value: Any, low: int = 1, high: int | None = None, rule: str | None = None
+) -> int:
+    """Return a whole number from low to high, or up to 2⁵³; 3.0 is none.
+
+    Examples
+    --------
+    >>> whole("n", np.int64(3))
+    3
+    >>> whole("n", 0, high=10)
+    Traceback (most recent call last):
+        ...
+    ValueError: n: found 0; a whole number from 1 to 10 is needed
+    """
+    span = f"from {low} on" if high is None else f"from {low} to {high}"
+    rule = rule or f"a whole number {span} is needed"
+    good = isinstance(value, Integral) and is_number(value) and low <= int(value)
+    require(good and (high is None or int(value) <= high), name, value, rule)
+    require(high is not None or int(value) <= MOST, name, value, f"at most {MOST} is possible")
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False.
+
+    Examples
+    --------
+    >>> flag("simultaneous", np.True_)
+    True
+    """
+    require(isinstance(value, bool | np.bool_), name, value, "True or False is needed")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[Any], rule: str | None = None) -> Any:
+    """Return the value, which is one of those allowed: names, numbers, None.
+
+    Examples
+    --------
+    >>> one_of("degree", np.ones(2), ("auto", 0, 1))
+    Traceback (most recent call last):
+        ...
+    ValueError: degree: found array([1., 1.]); allowed are 'auto', 0 and 1
+    """
+    known = tuple(allowed)
+    comparable = value is None or isinstance(value, str) or is_number(value)
+    require(comparable and value in known, name, value, rule or f"allowed are {listed(known)}")
+    return value
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Return values as a list in words.
+
+    Examples
+    --------
+    >>> listed(["a", "b", 3])
+    "'a', 'b' and 3"
+    """
+    *others, last = map(spelled, values)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: str) -> T:
+    """Return the value, which must be of a kind; else `TypeError` names the kind it has.
+
+    Examples
+    --------
+    >>> instance("space", 3, dict, "a mapping of names to (low, high) is needed")
+    Traceback (most recent call last):
+        ...
+    TypeError: space: found int; a mapping of names to (low, high) is needed
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: found {type(value).__name__}; {rule}")
+    return value
+
+
+def generator(name: str, random_state: Any) -> np.random.Generator:
+    """Return a random generator: the one given, or a new one from a seed.
+
+    Examples
+    --------
+    >>> generator("random_state", 0).random() == generator("random_state", 0).random()
+    True
+    """
+    try:
+        refuse_masked(name, random_state)
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        rule = "a whole number from 0 on, a Generator or None is needed"
+        raise ValueError(f"{name}: found {spelled(random_state)}; {rule}") from error
+
+
+# Arrays ------------------------------------------------------------------------------------
+
+
+def cells(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return values of any kind as an array: nothing masked, and rows of one length.
+
+    Dataframes and columns of any library are arrays, too.
+
+    Examples
+    --------
+    >>> cells("y", np.ma.array([1, 2, 3], mask=[False, True, False]))
+    Traceback (most recent call last):
+        ...
+    ValueError: y row 1: found a masked value; fill it in or leave the row out
+    """
+    given = _native(name, values)
+    refuse_masked(name, given)
+    found = _plain_array(name, given)
+    require(found.dtype.kind in "biufcmMOUST", name, values, "an array of values is needed")
+    return found
+
+
+def _plain_array(name: str, given: Any) -> npt.NDArray[Any]:
+    """Return what NumPy makes of the values; of lists it refuses those of different lengths."""
+    try:
+        return np.asarray(given)
+    except Exception as error:
+        is_list = isinstance(given, list | tuple) and isinstance(error, ValueError)
+        found = "rows of different lengths" if is_list else spelled(given)
+        rule = "they must be equal" if is_list else "an array is needed"
+        raise ValueError(f"{name}: found {found}; {rule}") from error
+
+
+def _native(name: str, values: Any) -> Any:
+    """Return dataframes as arrays; what their library raises gets the argument's name."""
+    try:
+        return native(values)
+    except Exception as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Raise for the first masked value of an array, or of lists of them."""
+    at = _masked_at(values)
+    if at is not None:
+        raise ValueError(
+            f"{name}{where(at)}: found a masked value; fill it in or leave the row out"
+        )
+
+
+def _masked_at(values: Any, depth: int = 0) -> tuple[int, ...] | None:
+    """Return where the first masked value is, in an array or in lists of them."""
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(values)
+        return first(hidden) if hidden.any() else None
+    if isinstance(values, list | tuple) and depth < DEEPEST and _may_hide(values):
+        for row, each in enumerate(values):
+            if (at := _masked_at(each, depth + 1)) is not None:
+                return (row, *at)
+    return None
+
+
+def _may_hide(values: Sequence[Any]) -> bool:
+    """Return whether a list, or a list in it, holds more than plain values: at the speed of C."""
+    kinds = set(map(type, values))
+    if kinds <= {list, tuple}:
+        kinds = set(map(type, itertools.chain.from_iterable(values)))
+    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds)
+
+
+def array(name: str, values: Any, rule: str = "every value must be a number") -> Floats:
+    """Return numbers as a float64 array of any shape, NaN and infinities among them.
+
+    Refused are masked values, complex numbers, dates, text that looks like numbers, rows of
+    different lengths, and whole numbers beyond all floats.
+
+    Examples
+    --------
+    >>> array("times", [0, 0.5])
+    array([0. , 0.5])
+    >>> array("times", [0, "09"])
+    Traceback (most recent call last):
+        ...
+    ValueError: times row 1: found '09'; every value must be a number
+    """
+    found = cells(name, values)
+    if found.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # of long doubles
+            return np.asarray(found, dtype=np.float64)
+    if found.dtype.kind != "O" and isinstance(values, list | tuple):
+        found = np.asarray(values, dtype=object)  # numbers among text have become text
+    _require_numbers(name, found, rule, values)
+    return np.array([_number_of(cell) for cell in found.ravel()]).reshape(found.shape)
+
+
+def _number_of(cell: Any) -> float:
+    """Return the cell of an object array as a float, NaN where it is missing."""
+    return as_float(cell) if isinstance(cell, Real | Decimal) else math.nan
+
+
+def _require_numbers(name: str, found: npt.NDArray[Any], rule: str, table: Any) -> None:
+    """Raise for the first cell that is neither a number nor missing."""
+    for at in np.ndindex(found.shape):
+        cell = found[at]
+        if not _is_number_or_missing(cell):
+            names = getattr(table, "column_names", getattr(table, "columns", None))
+            message = f"{name}{where(at, names)}: found {spelled(cell)}; {rule}"
+            if isinstance(cell, (str, bytes, complex, Real, *_DATES)):
+                raise ValueError(message)
+            raise TypeError(f"{message} ({_cause(cell)})")
+
+
+def _is_number_or_missing(cell: Any) -> bool:
+    if isinstance(cell, Integral):
+        return not isinstance(cell, np.timedelta64) and math.isfinite(as_float(cell))
+    # The last one is of pandas, which need not be installed.
+    return cell is None or isinstance(cell, Real | Decimal) or type(cell).__name__ == "NAType"
+
+
+def _cause(cell: Any) -> str:
+    """Return why Python makes no number of it."""
+    try:
+        float(cell)
+    except Exception as error:
+        return str(error)
+    return f"it is of type {type(cell).__name__}"
+
+
+def finite(
+    name: str,
+    values: Any,
+    rule: str = "every value must be a finite number",
+    shape: tuple[int | None, ...] | None = None,
+    needed: str | None = None,
+) -> Floats:
+    """Return finite numbers as a float64 array, of this shape if one is given, None any length.
+
+    `needed` says the shape in words.
+
+    Examples
+    --------
+    >>> finite("places", [[0.5, 1.0]], shape=(None, 2)).shape
+    (1, 2)
+    >>> finite("places", [0.5, 1.0], shape=(None, 2))
+    Traceback (most recent call last):
+        ...
+    ValueError: places: found shape (2,); (any, 2) is needed
+    """
+    found = array(name, values, rule)
+    if shape is not None:
+        shaped(name, found, shape, needed)
+    require_all(np.isfinite(found), name, found, rule)
+    return found
+
+
+def shaped(
+    name: str,
+    found: npt.NDArray[Any],
+    shape: tuple[int | None, ...],
+    needed: str | None = None,
+) -> None:
+    """Raise unless an array has this shape, None being any length."""
+    fits = found.ndim == len(shape) and all(
+        n in (None, m) for n, m in zip(shape, found.shape, strict=True)
+    )
+    if not fits:
+        sides = [str(n or "any") for n in shape]
+        text = needed or f"({', '.join(sides)}{',' * (len(sides) == 1)}) is needed"
+        raise ValueError(f"{name}: found shape {found.shape}; {text}")

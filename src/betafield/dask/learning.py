@@ -1,0 +1,184 @@
+"""From partitions to a field: a first look at all trials, then windows on workers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import numpy as np
+import numpy.typing as npt
+from dask.delayed import Delayed, delayed
+
+from betafield import priors, trials, units
+from betafield.dask.partitions import Partition, Regions, about, client_in_use, computed
+from betafield.dask.tasks import Look, checked, cornered, exact_sums, looked_at, union
+from betafield.dask.windows import SpreadField, Windows
+from betafield.field import Field
+from betafield.learning import NOTHING_LEARNED
+from betafield.options import Options
+
+Floats = npt.NDArray[np.float64]
+Inputs = list[tuple[str, Delayed]]
+
+
+def taught(
+    known: SpreadField | None,
+    options: Options,
+    found: Sequence[Partition],
+    classes: Any,
+    by_space: bool,
+) -> SpreadField:
+    """Return the field that knows the trials of these partitions too."""
+    features = None if known is None else known.features
+    reads = [delayed(checked)(part.name, part.batch, features) for part in found]
+    if known is None and client_in_use() is not None:
+        reads = list(dask.persist(*reads))  # there is room to read but once
+    inputs = [(part.name, read) for part, read in zip(found, reads, strict=True)]
+    begun = known or _begun(options, inputs, classes, by_space)
+    return _added(begun.asked_for(options), inputs).settled().prepared()
+
+
+def merged(one: SpreadField, other: SpreadField) -> SpreadField:
+    """Return the field that knows the trials of both, counted by the polynomials of both."""
+    every = union(one.polynomials, other.polynomials)
+    ours, theirs = (
+        field.holding(field.windows.counted(every), field.totals, every) for field in (one, other)
+    )
+    return ours.merged(theirs).prepared()
+
+
+def _added(field: SpreadField, inputs: Inputs) -> SpreadField:
+    """Return the field with the trials of these partitions counted too."""
+    names, reads = zip(*inputs, strict=True)
+    added = field.windows.learned(without_trials(field), names, reads)
+    totals = field.totals.plus(added.seen)
+    if not totals.trials:
+        raise ValueError(NOTHING_LEARNED)
+    every = union(field.polynomials, *added.polynomials)
+    sharing = field.options.sharing if added.seen.distorted else field.sharing
+    return field.holding(field.windows.merge(added).counted(every), totals, every, sharing)
+
+
+def without_trials(field: SpreadField) -> Field:
+    """Return a field without trials, for workers, that knows only how those so far were counted."""
+    bare = Field.begun(field.options, field.features, field.classes, field.bounds, field.units)
+    return bare.holding(bare.windows, field.totals, (), field.sharing)
+
+
+# A first look ------------------------------------------------------------------------------
+
+
+def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
+    """Return a field without trials that has the features, classes and units of all partitions."""
+    given = None if classes is None else trials.classes_of(np.empty(0), classes)
+    wants = options.bounds is None or options.scales_by("std")
+    looks = computed(
+        [delayed(looked_at)(read, given, options, wants) for _, read in inputs], inputs
+    )
+    _require_something(looks)
+    _require_same_features(looks)
+    seen = [look for look in looks if look.rows]
+    features, every = seen[0].features, trials.classes_of(_labels(seen), classes)
+    corners = _corners(options, looks, inputs, every) if wants else None
+    domain, measured = _measured(options, features.number, inputs, every, corners)
+    field = SpreadField.begun(options, features, every, domain, measured)
+    field.choice.degrees()  # what cannot be is said now, not after all trials
+    regions = None
+    if by_space:
+        sample = measured.scaled(np.concatenate([look.sample for look in seen]))
+        regions = Regions.cut(sample, len(inputs))
+    windows = Windows(features.number, options.metric, regions=regions)
+    return field.holding(windows, field.totals)
+
+
+def _corners(
+    options: Options, looks: Sequence[Look], inputs: Inputs, classes: npt.NDArray[Any]
+) -> Floats:
+    """Return the lowest and the highest coordinates of all that teaches something."""
+    late = [read for look, (_, read) in zip(looks, inputs, strict=True) if look.is_late]
+    more = computed([delayed(cornered)(read, classes, options) for read in late], inputs)
+    ends = [look.corners for look in looks if look.corners is not None]
+    found = [each for each in (*ends, *more) if len(each)]
+    if not found:
+        raise ValueError(NOTHING_LEARNED)
+    return np.concatenate(found)
+
+
+def _measured(
+    options: Options,
+    d: int,
+    inputs: Inputs,
+    classes: npt.NDArray[Any],
+    corners: Floats | None,
+) -> tuple[Floats, units.Units]:
+    """Return the domain and the units."""
+    nowhere = np.empty((0, d))
+    units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
+    if not callable(options.prior):
+        priors.shapes(options.prior, nowhere, len(classes))
+    domain = units.domain(options.bounds, nowhere if corners is None else corners)
+    is_std = options.scales_by("std")
+    scale = "range" if is_std else options.scale
+    measured = units.measure(scale, domain, nowhere, lambda: np.empty(0))
+    if corners is not None and is_std:
+        found = _deviations(options, inputs, classes, corners)
+        measured = units.Units(measured.origin, np.where(found > 0, found, np.inf))
+    return domain, measured
+
+
+def _deviations(
+    options: Options, inputs: Inputs, classes: npt.NDArray[Any], corners: Floats
+) -> Floats:
+    """Return the standard deviations of all trials, as exactly as on one machine."""
+
+    def sums(column: Callable[..., Floats]) -> Floats:
+        of = functools.partial(delayed(exact_sums), column=column)
+        some = computed([of(read, classes, options) for _, read in inputs], inputs)
+        found = [each for each in some if each]
+        return np.array([math.fsum(itertools.chain(*each)) for each in zip(*found, strict=True)])
+
+    return units.deviations(corners.min(axis=0), np.ptp(corners, axis=0), sums)
+
+
+def _require_something(looks: Sequence[Look]) -> None:
+    """Raise where no partition has anything that counts."""
+    if not any(look.rows for look in looks):
+        raise ValueError("X: found 0 rows in all partitions; one at least is needed")
+    if all(look.is_void for look in looks):
+        raise ValueError(
+            "sample_weight, trials: all are zero in all partitions; one at least must be positive"
+        )
+
+
+def _require_same_features(looks: Sequence[Look]) -> None:
+    """Raise for the first partition whose features are not those of the first one with rows."""
+    first, *others = [look for look in looks if look.rows]
+    names = ("n_features_in_", "feature_names_in_")
+    for look in others:
+        for name, ours, theirs in zip(names, first.features, look.features, strict=True):
+            if not np.array_equal(np.asarray(theirs), np.asarray(ours)):
+                what = f"its {name} is {_listed(theirs)}, that of {first.name} is {_listed(ours)}"
+                raise about(look.name, ValueError(), f"{what}; they must be equal")
+
+
+def _labels(looks: Sequence[Look]) -> npt.NDArray[Any]:
+    """Return the labels of all partitions; raise where some are texts and others numbers."""
+    first, *others = looks
+    for look in others:
+        if _is_text(look.labels) != _is_text(first.labels):
+            what = f"found y such as {_listed(look.labels[:1])}, where {first.name} has"
+            rule = "texts and numbers are no labels of one y"
+            raise about(look.name, ValueError(), f"{what} {_listed(first.labels[:1])}; {rule}")
+    return np.concatenate([look.labels for look in looks])
+
+
+def _is_text(labels: npt.NDArray[Any]) -> bool:
+    return any(isinstance(label, str | bytes) for label in labels.tolist())
+
+
+def _listed(values: Any) -> str:
+    return str(np.asarray(values).tolist())

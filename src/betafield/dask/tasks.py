@@ -1,0 +1,424 @@
+"""What workers do: check the trials of a partition, look at them, learn from them, answer.
+
+Tasks get values and return values, and change nothing: dask runs them again where a worker was
+lost with its results.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import betafield.choosing.weighing as weighing
+from betafield import learning, trials
+from betafield.choosing.candidates import HEAVIEST
+from betafield.dask.partitions import Batch, PartitionValueError, Regions, named
+from betafield.dask.questions import Answer, Outline, Question, Relevance
+from betafield.evidence import Polynomial, Totals
+from betafield.evidence.columns import FRACTIONS
+from betafield.evidence.encode import recounted
+from betafield.field import Field
+from betafield.learning import Trials
+from betafield.options import Options
+from betafield.windows import Forest, Places
+from betafield.windows.base import concatenate
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# What errors call the estimator.
+OWNER = "SmoothBetaClassifier"
+# Points of a partition by which regions are cut.
+SAMPLE = 200
+# Forests for different relevances that a worker keeps of a partition.
+KEPT = HEAVIEST + 1
+
+
+# Checking ----------------------------------------------------------------------------------
+
+
+class Checked(NamedTuple):
+    """The trials of a partition, checked as `betafield.trials` does, and its features."""
+
+    name: str
+    features: trials.Features
+    points: Floats
+    labels: npt.NDArray[Any] | None = None
+    counts: Ints | None = None
+    weight: Floats | None = None
+    context: Floats | None = None
+
+    @property
+    def is_void(self) -> bool:
+        """Whether nothing here counts: no rows, or none with a weight."""
+        if self.counts is not None:
+            return not self.counts.any()
+        counts = self.weight is None or bool((self.weight * FRACTIONS >= 0.5).any())
+        return not (len(self.points) and counts)
+
+    def trials(self, classes: npt.NDArray[Any]) -> Trials:
+        """Return the trials, where these are the classes there are."""
+        if self.counts is not None:
+            return Trials(self.points, self.counts, self.weight, self.context)
+        outcomes = trials.outcomes(np.asarray(self.labels), classes)
+        return Trials(self.points, outcomes, self.weight, self.context)
+
+
+def checked(name: str, batch: Batch, known: trials.Features | None) -> Checked:
+    """Return the trials of a partition; `known` are the features that it must have, if any."""
+    with named(name):
+        n_rows = _n_rows(batch["X"])
+        if not n_rows:
+            _require_empty(batch)
+            return Checked(name, trials.Features(0), np.empty((0, 0)), np.empty(0))
+        points, features = _points(batch["X"], known)
+        context = trials.context(batch.get("context"), n_rows)
+        if "trials" in batch:
+            counts = trials.binomial(batch["successes"], batch["trials"], n_rows, part=True)
+            return Checked(name, features, points, counts=counts, context=context)
+        labels = trials.labels(batch["y"], n_rows)
+        weight = trials.weights(batch.get("sample_weight"), n_rows, part=True)
+        return Checked(name, features, points, labels, None, weight, context)
+
+
+def asked_points(X: Any, features: trials.Features) -> Floats:
+    """Return the points of a block, which may be none."""
+    return trials.more_points(OWNER, X, features) if len(X) else np.empty((0, features.number))
+
+
+def _points(X: Any, known: trials.Features | None) -> tuple[Floats, trials.Features]:
+    if known is None:
+        return trials.first_points(OWNER, X)
+    return trials.more_points(OWNER, X, known), known
+
+
+def _n_rows(X: Any) -> int:
+    return len(X) if np.ndim(X) else 1
+
+
+def _require_empty(batch: Batch) -> None:
+    for name, values in batch.items():
+        if name != "context" and np.ndim(values) and len(values):
+            raise ValueError(f"{name}: found {len(values)} rows where X has 0; they must be equal")
+
+
+# A first look ------------------------------------------------------------------------------
+
+
+class Look(NamedTuple):
+    """A first look at a partition.
+
+    Parameters
+    ----------
+    name : str
+    rows : int
+    is_void : bool
+        Whether nothing in it counts.
+    features : Features
+    labels : array
+        Those that it has.
+    corners : array of shape (n, d) or None
+        The lowest and the highest coordinates of trials that teach something; none where there
+        are no such trials. None: classes must be known first.
+    sample : array of shape (n, d)
+        Some points.
+    """
+
+    name: str
+    rows: int
+    is_void: bool
+    features: trials.Features
+    labels: npt.NDArray[Any]
+    corners: Floats | None
+    sample: Floats
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its corners can be told only when the classes are known."""
+        return bool(self.rows) and self.corners is None
+
+
+def looked_at(
+    read: Checked, classes: npt.NDArray[Any] | None, options: Options, wants_corners: bool
+) -> Look:
+    """Return a first look at a partition."""
+    points, labels = read.points, np.array([0, 1])
+    if read.labels is not None:
+        labels = np.unique(read.labels)
+    # Whether a trial under a context teaches something may depend on how it ended.
+    known = labels if classes is None else classes
+    corners = None
+    if wants_corners and (read.context is None or len(known) == 2):
+        corners = cornered(read, known, options)
+    sample = points[:: max(1, len(points) // SAMPLE)]
+    return Look(read.name, len(points), read.is_void, read.features, labels, corners, sample)
+
+
+def cornered(read: Checked, classes: npt.NDArray[Any], options: Options) -> Floats:
+    """Return the lowest and the highest coordinates of trials that teach something, if any."""
+    points, _ = _teaching(read, classes, options)
+    return np.stack([points.min(axis=0), points.max(axis=0)]) if len(points) else points
+
+
+def exact_sums(
+    read: Checked, classes: npt.NDArray[Any], options: Options, column: Callable[..., Floats]
+) -> list[list[float]]:
+    """Return numbers that add up to the sums over all trials of column(points, weights).
+
+    A list for each: their exact sum is that of the column, as no single float may be.
+    """
+    points, weight = _teaching(read, classes, options)
+    return [exact_sum(each) for each in column(points, weight).T] if len(points) else []
+
+
+def exact_sum(values: Floats) -> list[float]:
+    """Return numbers whose sum is exactly that of the values: what is left of it, time and again.
+
+    Examples
+    --------
+    >>> exact_sum(np.array([1.0, 1e-30, 1e30]))
+    [1e+30, 1.0, 1e-30]
+    """
+    found: list[float] = []
+    while rest := math.fsum(itertools.chain(values, found)):
+        found.append(-rest)
+    return [-each for each in found]
+
+
+def _teaching(read: Checked, classes: npt.NDArray[Any], options: Options) -> tuple[Floats, Floats]:
+    """Return the points of trials that teach something, and how many stand at each."""
+    if read.is_void:
+        return read.points[:0], np.empty(0)
+    with named(read.name):
+        evidence = learning.evident(None, options, len(classes), read.trials(classes))
+    there = slice(None) if evidence.rows is None else evidence.rows
+    return read.points[there], evidence.weights(len(classes))
+
+
+# Learning ----------------------------------------------------------------------------------
+
+
+class Learned(NamedTuple):
+    """What is learned of a partition, or of a piece of it, before it is in windows."""
+
+    places: list[Places]
+    totals: Totals
+    polynomials: tuple[Polynomial, ...]
+
+
+def learned(bare: Field, *reads: Checked) -> Part:
+    """Return the windows of some partitions; `bare` is the field without trials."""
+    return gathered(bare, *(_learned(bare, read) for read in reads))
+
+
+def split(bare: Field, regions: Regions, read: Checked) -> list[Learned]:
+    """Return what is learned of a partition in each region."""
+    places, totals, polynomials = _learned(bare, read)
+    # Totals are only ever added up, so that they may go with any of them.
+    pieces = [Learned([], Totals() if j else totals, polynomials) for j in range(regions.number)]
+    for each in places:
+        region = regions.of(each.axes.T)
+        for j in np.unique(region):
+            pieces[j].places.append(each.where(region == j))
+    return pieces
+
+
+def gathered(bare: Field, *pieces: Learned) -> Part:
+    """Return the windows of all that is learned of several partitions, or pieces of them."""
+    every = union(*(piece.polynomials for piece in pieces))
+    places = [
+        each for piece in pieces for each in _recounted(piece.places, piece.polynomials, every)
+    ]
+    totals = functools.reduce(Totals.plus, (piece.totals for piece in pieces))
+    return Part(_built(places, bare.windows), totals, every)
+
+
+def union(*polynomials: tuple[Polynomial, ...]) -> tuple[Polynomial, ...]:
+    """Return all polynomials, in the order in which one `fit` would count them."""
+    return tuple(sorted({each for some in polynomials for each in some}))
+
+
+def _learned(bare: Field, read: Checked) -> Learned:
+    if read.is_void:
+        return Learned([], Totals(), ())
+    with named(read.name):
+        some = read.trials(bare.classes)
+        points, evidence = learning.located(bare, bare.options, len(bare.classes), some)
+    places = [bare.placed(points, evidence)] if len(points) else []
+    return Learned(places, evidence.totals, evidence.polynomials)
+
+
+def _recounted(
+    places: list[Places], theirs: tuple[Polynomial, ...], ours: tuple[Polynomial, ...]
+) -> list[Places]:
+    """Return places counted by some polynomials, counted by more."""
+    return places if theirs in ((), ours) else recounted(places, theirs, ours)[1]
+
+
+def _built(places: list[Places], like: Forest) -> Forest:
+    """Return windows of these places, built at once."""
+    windows = Forest(like.d, like.metric)
+    if places:
+        windows = windows.insert(concatenate(places) if len(places) > 1 else places[0])
+    _ = windows.indexes  # built now, and not by whoever asks first
+    return windows
+
+
+# Answering ---------------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """What is known of a part without asking its windows."""
+
+    size: int
+    sums: Ints
+    span: tuple[int, int]
+    box: Floats
+    totals: Totals
+    polynomials: tuple[Polynomial, ...]
+    has_sizes: bool
+
+
+class Part:
+    """What a worker keeps of some partitions: their trials in windows.
+
+    Parameters
+    ----------
+    windows : Forest
+        In scaled units, every relevance 1.
+    totals : Totals
+        How many trials there were.
+    polynomials : tuple of polynomials
+        Those counted.
+    """
+
+    def __init__(
+        self, windows: Forest, totals: Totals, polynomials: tuple[Polynomial, ...]
+    ) -> None:
+        self.windows, self.totals, self.polynomials = windows, totals, polynomials
+        self.box = _box(windows)
+        # Forests that were asked for, the latest last: they can be made again.
+        self._made: dict[Any, Forest] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}}
+
+    def told(self) -> Told:
+        """Return what is worth knowing of the trials without asking them."""
+        windows = self.windows
+        return Told(
+            windows.size,
+            windows.totals,
+            windows.span,
+            self.box,
+            self.totals,
+            self.polynomials,
+            windows.has_sizes,
+        )
+
+    def forest(self, relevance: Relevance, cell: float | None) -> Forest:
+        """Return the windows in which features have this relevance; trials of cells together."""
+        if cell is None and set(relevance) == {1.0}:
+            return self.windows
+        key = relevance, cell
+        if key not in self._made:
+            windows = self.windows.stretched(np.array(relevance))
+            self._made[key] = windows if cell is None else windows.gathered(cell)
+            for oldest in list(self._made)[:-KEPT]:
+                self._made.pop(oldest, None)
+        return self._made.get(key) or self.forest(relevance, cell)
+
+    def answers(self, asked: tuple[Sequence[Question], Outline]) -> list[Answer]:
+        """Return the answers to all questions."""
+        questions, whole = asked
+        return [self._answer(question, whole) for question in questions]
+
+    def counted(self, polynomials: tuple[Polynomial, ...]) -> Part:
+        """Return the same trials, counted by these polynomials, ours among them."""
+        if self.polynomials in ((), polynomials):
+            return Part(self.windows, self.totals, polynomials)
+        places = _recounted(self.windows.places, self.polynomials, polynomials)
+        return Part(_built(places, self.windows), self.totals, polynomials)
+
+    def places_below(self, share: float) -> list[Places]:
+        """Return the places whose hashes are below this share of all there are."""
+        places = self.windows.places
+        return [each.where(weighing.below(weighing.hashes(each.axes), share)) for each in places]
+
+    def hashes(
+        self, relevance: Relevance, cell: float | None, ranges: int
+    ) -> list[npt.NDArray[np.uint64]]:
+        """Return the hashes of all places, in so many ranges."""
+        places = self.forest(relevance, cell).places
+        known = np.unique(np.concatenate([weighing.hashes(each.axes) for each in places]))
+        borders = [int(2**64 * j / ranges) for j in range(1, ranges)]
+        return np.split(known, np.searchsorted(known, np.array(borders, dtype=np.uint64)))
+
+    def itself(self) -> Part:
+        """Return this part, to take it elsewhere."""
+        return self
+
+    def _answer(self, question: Question, whole: Outline) -> Answer:
+        """Return the sums near the queries that can be near, in the columns of all trials."""
+        rows = np.flatnonzero(question.is_near(self.box, whole))
+        queries, windows = question.queries[rows], self.forest(question.relevance, question.cell)
+        if question.weigh is None:
+            sums = windows.sums(queries, float(question.radii[0]), question.n_jobs)
+            return Answer(rows, _aligned(sums, windows, whole))
+        moments = windows.moments(
+            queries, question.radii, question.degree, question.weigh, question.n_jobs
+        )
+        return Answer(rows, moments)
+
+
+Ask = Callable[..., Any]
+
+
+def tell(part: Part, name: str, sums: Ints, ask: Ask, *asked: Any) -> Any:
+    """Return what a part says, if it has the trials that it once had.
+
+    A partition is read again where its worker was lost; its file may have changed since.
+    """
+    if not np.array_equal(part.windows.totals, sums):
+        raise PartitionValueError(
+            f"{name}: was read again after a worker was lost, and has other trials than before: "
+            f"counts of {part.windows.totals.tolist()}, once {sums.tolist()}; fit anew"
+        )
+    return ask(part, *asked)
+
+
+def added(*records: list[Answer]) -> list[Answer]:
+    """Return the sums of several parts' answers to the same questions."""
+    return [Answer.added(answers) for answers in zip(*records, strict=True)]
+
+
+def n_different(*hashes: npt.NDArray[np.uint64]) -> int:
+    """Return how many hashes there are, those of several parts counted once."""
+    return len(np.unique(np.concatenate(hashes)))
+
+
+def _box(windows: Forest) -> Floats:
+    """Return the lowest and the highest coordinates of all places."""
+    ends = [(p.axes.min(axis=1), p.axes.max(axis=1)) for p in windows.places if p.size]
+    if not ends:
+        return np.zeros((2, windows.d))
+    low, high = zip(*ends, strict=True)
+    return np.array([np.min(low, axis=0), np.max(high, axis=0)])
+
+
+def _aligned(sums: Ints, windows: Forest, whole: Outline) -> Ints:
+    """Return sums with the columns that those of all trials have."""
+    width, (first, points) = windows.width, windows.span
+    if (width, windows.span) == (whole.width, whole.span):
+        return sums
+    out = np.zeros((len(sums), whole.width + whole.span[1]), dtype=np.int64)
+    out[:, :width] = sums[:, :width]
+    start = whole.width + first - whole.span[0] if points else 0
+    out[:, start : start + points] = sums[:, width:]
+    return out

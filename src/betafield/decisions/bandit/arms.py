@@ -1,0 +1,241 @@
+"""What a bandit can pull: named arms, points, or all points between bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+from betafield.decisions.space import Space
+
+Floats = npt.NDArray[np.float64]
+Point = dict[str, float]
+
+# Every pull asks for the posterior of all points, or for one of every named arm's model.
+MOST_POINTS, MOST_NAMES = 1 << 20, 1 << 12
+# Candidates of a continuum, of one feature and of more.
+FEW, MANY = 1 << 8, 1 << 10
+# Pulls of one batch: all are kept until their rewards come.
+MOST_PULLS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Arms:
+    """The arms, and the features that tell them and their circumstances apart.
+
+    Parameters
+    ----------
+    names : tuple of str, or None
+        Those of named arms, each of which has its own field.
+    points : array of shape (m, c), or None
+        Of others: the points, in the features that are chosen.
+    chosen, observed : Space or None
+        Features of the points, and those that are known before a pull.
+    is_continuum : bool
+        Whether the points only stand for all between bounds.
+    """
+
+    names: tuple[str, ...] | None
+    points: Floats | None
+    chosen: Space | None
+    observed: Space | None
+    is_continuum: bool = False
+
+    @classmethod
+    def of(cls, arms: Any, observed: Any, seed: int) -> Arms:
+        """Return the arms that users describe; `seed` places the candidates of a continuum."""
+        if isinstance(arms, Arms):
+            return arms
+        seen = None if observed is None else Space.of(observed, what="observed")
+        if isinstance(arms, Mapping):
+            chosen = Space.of(arms, what="arms")
+            n = FEW if len(chosen.names) == 1 else MANY
+            return cls(None, chosen.sobol(n, seed), _apart(chosen, seen), seen, True)
+        if _is_table(arms):
+            return cls.at(*_table(arms), observed)
+        return cls(_names(arms), None, None, seen)
+
+    @classmethod
+    def at(cls, names: Sequence[str], points: Floats, observed: Any) -> Arms:
+        """Return the arms at these points."""
+        seen = None if observed is None else Space.of(observed, what="observed")
+        low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+        chosen = Space(tuple(names), tuple(zip(low, high, strict=True)))
+        return cls(None, points, _apart(chosen, seen), seen)
+
+    @property
+    def n_fields(self) -> int:
+        """How many fields there are to learn."""
+        return 1 if self.names is None else len(self.names)
+
+    @property
+    def size(self) -> int:
+        """How many arms a pull chooses from."""
+        return len(self.points) if self.points is not None else self.n_fields
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of all features, those chosen first."""
+        spaces = (self.chosen, self.observed)
+        return tuple(name for space in spaces if space for name in space.names)
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """The bounds of all features; without any, arms are as if all pulls were at one point."""
+        spaces = (self.chosen, self.observed)
+        return [ends for space in spaces if space for ends in space.bounds] or [(0.0, 0.0)]
+
+    def rows(self, given: Floats) -> Floats:
+        """Return all features of every point, where this is observed."""
+        assert self.points is not None
+        if not given.size:
+            return self.points
+        return np.hstack([self.points, np.tile(given, (len(self.points), 1))])
+
+    def many(self, n: int) -> Floats:
+        """Return all points, or n of a continuum."""
+        assert self.points is not None
+        assert self.chosen is not None
+        return self.chosen.sobol(n, 0) if self.is_continuum else self.points
+
+    def row_of(self, at: int, given: Floats) -> Floats:
+        """Return all features of an arm, where this is observed."""
+        if self.points is not None:
+            return np.concatenate([self.points[at], given])
+        return given if given.size else np.zeros(1)
+
+    def arm(self, at: int) -> Any:
+        """Return what people call an arm: its name, its number, or the point of a continuum."""
+        if self.names is not None:
+            return self.names[at]
+        if not self.is_continuum:
+            return at
+        assert self.points is not None
+        assert self.chosen is not None
+        return self.chosen.point(self.points[at])
+
+    def point(self, row: Floats) -> Point:
+        """Return the mapping of a row of all features."""
+        return dict(zip(self.features, row.tolist(), strict=bool(self.features)))
+
+    def row(self, what: str, point: Any) -> Floats:
+        """Return the row of a mapping of all features."""
+        if not self.features:
+            return np.zeros(1)
+        return Space(self.features, tuple(self.bounds)).row(what, point)
+
+    def field(self, arm: Any) -> int:
+        """Return the number of the field of an arm."""
+        if self.names is None:
+            if arm is not None:
+                raise ValueError(f"arm: found {arm!r}; the features say all of these arms")
+            return 0
+        rule = f"the arms are {_some(self.names)}"
+        return self.names.index(checks.one_of("arm", arm, self.names, rule))
+
+    def given(self, x: Any, n: Any) -> tuple[Floats, bool]:
+        """Return what is observed at each pull, a row each, and whether one pull was asked for."""
+        if n is not None:
+            n = checks.whole("n", n, high=MOST_PULLS)
+        if self.observed is None:
+            if x is not None:
+                raise ValueError("x: found something observed; this bandit has no such features")
+            return np.empty((n or 1, 0)), n is None
+        if x is None:
+            raise ValueError(f"x: found nothing; {_some(self.observed.names)} are observed here")
+        rows, alone = self._observations(x)
+        if n is None:
+            return rows, alone
+        if len(rows) > 1:
+            raise ValueError(f"n: found {n} with {len(rows)} rows of x; one of them says how many")
+        return np.repeat(rows, n, axis=0), False
+
+    def _observations(self, x: Any) -> tuple[Floats, bool]:
+        """Return rows of what is observed, and whether it was one mapping."""
+        assert self.observed is not None
+        if isinstance(x, Mapping):
+            return self.observed.row("x", x)[None], True
+        points = self._named(x)
+        if not 1 <= len(points) <= MOST_PULLS:
+            raise ValueError(f"x: found {len(points)} rows; 1 to {MOST_PULLS} are possible")
+        rows = [self.observed.row(f"x row {i}", point) for i, point in enumerate(points)]
+        return np.array(rows), False
+
+    def _named(self, x: Any) -> list[Any]:
+        """Return rows of a table, of mappings or of numbers, with the names of their features."""
+        assert self.observed is not None
+        names = self.observed.names
+        table = nw.from_native(x, pass_through=True)
+        if isinstance(table, nw.DataFrame):
+            return list(table.iter_rows(named=True))
+        if isinstance(x, str) or not hasattr(x, "__iter__"):
+            rule = f"a mapping, or rows, of {_some(names)} are needed"
+            raise TypeError(f"x: found {type(x).__name__}; {rule}")
+        rows = x if isinstance(x, np.ndarray) else list(x)
+        if any(isinstance(each, Mapping) for each in rows):
+            return list(rows)
+        found = checks.array("x", rows)
+        found = found.reshape(-1, 1) if found.ndim == 1 else found
+        checks.shaped("x", found, (None, len(names)), f"rows of {_some(names)} are needed")
+        return [dict(zip(names, row, strict=True)) for row in found.tolist()]
+
+
+def _apart(chosen: Space, observed: Space | None) -> Space:
+    """Return the features that are chosen; none of them can also be observed."""
+    both = set(chosen.names) & set(observed.names) if observed else set()
+    if both:
+        raise ValueError(f"observed: found {min(both)!r}, which is a feature of the arms")
+    return chosen
+
+
+def _is_table(arms: Any) -> bool:
+    """Return whether these are rows of numbers, and not names."""
+    if isinstance(nw.from_native(arms, pass_through=True), nw.DataFrame):
+        return True
+    if isinstance(arms, np.ndarray):
+        return arms.ndim == 2 or arms.dtype.kind not in "OU"
+    is_list = isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > 0
+    return is_list and isinstance(arms[0], Sequence | np.ndarray) and not isinstance(arms[0], str)
+
+
+def _table(arms: Any) -> tuple[list[str], Floats]:
+    """Return the names of the features of a table, and its rows."""
+    _require_size(len(arms), MOST_POINTS)
+    points = checks.finite("arms", arms, shape=(None, None), needed="points are rows of numbers")
+    if not points.size:
+        raise ValueError(f"arms: found shape {points.shape}; points have one feature at least")
+    table = nw.from_native(arms, pass_through=True)
+    is_frame = isinstance(table, nw.DataFrame)
+    return table.columns if is_frame else [f"x{i}" for i in range(points.shape[1])], points
+
+
+def _names(arms: Any) -> tuple[str, ...]:
+    """Return the names of arms, all different."""
+    if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray):
+        raise TypeError(
+            f"arms: found {type(arms).__name__}; names, points of shape (k, d), or a mapping of "
+            "features to (low, high) are needed"
+        )
+    _require_size(len(arms), MOST_NAMES)
+    names = tuple(str(name) if isinstance(name, np.str_) else name for name in arms)
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"arms[{i}]: found {checks.spelled(name)}; names must be text")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"arms: found {twice!r} twice; names must differ")
+    return names
+
+
+def _require_size(n: int, most: int) -> None:
+    if not 2 <= n <= most:
+        raise ValueError(f"arms: found {n:,}; 2 to {most:,} are possible")
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")

@@ -1,0 +1,99 @@
+"""What is believed of arms: fields that are immutable values.
+
+A field learns by making another. `supposing` makes one in which pending pulls have brought what is
+expected of them, a part of a success each; it holds the same sums in whatever order they come.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import priors, trials
+from betafield.decisions.bandit.zoom import ZoomedField
+from betafield.estimators import SmoothBetaClassifier
+from betafield.field import Field
+from betafield.learning import Trials, added
+from betafield.options import Options
+from betafield.posteriors import Beta, Posterior
+
+Floats = npt.NDArray[np.float64]
+CLASSES = (0, 1)
+
+
+class ArmField(Protocol):
+    """What a bandit asks of a field."""
+
+    def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
+        """Return the field that knows these trials too."""
+
+    def supposing(self, rows: Floats, mean: Floats) -> Self:
+        """Return the field as if a trial at each row had brought its mean."""
+
+    def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
+        """Return what is believed at some of the points; before the first trial, the prior."""
+
+
+class ModelField:
+    """What a `SmoothBetaClassifier` says, and before its first trial its prior.
+
+    Supposed trials are counted in the windows that were chosen for those made. Before there are
+    any, nothing is supposed.
+
+    Parameters
+    ----------
+    model : SmoothBetaClassifier
+    field : Field, default=None
+        What it has learned, with supposed trials; None: without.
+
+    Examples
+    --------
+    >>> field = ModelField(SmoothBetaClassifier(0.5, bounds=[(0, 1)]))
+    >>> field = field.learned(np.array([[0.5]]), np.array([1]))
+    >>> field.posterior(np.array([[0.4]]))
+    Beta(alpha=[2.], beta=[1.])
+    >>> field.supposing(np.array([[0.5]]), np.array([0.75])).posterior(np.array([[0.4]]))
+    Beta(alpha=[2.75], beta=[1.25])
+    """
+
+    def __init__(self, model: SmoothBetaClassifier, field: Field | None = None) -> None:
+        self._model = model
+        is_new = not hasattr(model, "n_trials_")
+        self._field = field if is_new or field is not None else model.field_
+
+    def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
+        """Return the field that knows these trials too."""
+        model = copy.copy(self._model)
+        return type(self)(model.partial_fit(rows, ends, classes=CLASSES, context=context))
+
+    def supposing(self, rows: Floats, mean: Floats) -> Self:
+        """Return the field as if a trial at each row had brought its mean."""
+        if self._field is None:
+            return self
+        ends = np.repeat([[False], [True]], len(rows), axis=1).ravel()
+        parts = Trials(
+            np.vstack([rows, rows]),
+            trials.outcomes(ends, np.array([False, True])),
+            np.concatenate([1.0 - mean, mean]),
+        )
+        return type(self)(self._model, added(self._field, parts))
+
+    def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
+        """Return what is believed at some of the points; before the first trial, the prior."""
+        if self._field is not None:
+            return self._field.posterior(points[part])
+        shapes = priors.shapes(self._model.prior, points[part], 2)
+        return Beta(*np.broadcast_to(shapes, (len(points[part]), 2)).T[::-1])
+
+
+def blank(model: Any, bounds: list[tuple[float, float]], lipschitz: float) -> ArmField:
+    """Return a field without trials: with the options of a model, or one that zooms."""
+    if model is None:
+        return ZoomedField(bounds, lipschitz)
+    if not isinstance(model, SmoothBetaClassifier):
+        raise TypeError(f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed")
+    options = Options.of(model).checked()._replace(bounds=bounds)
+    return ModelField(SmoothBetaClassifier(**options._asdict()))

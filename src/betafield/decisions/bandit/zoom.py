@@ -1,0 +1,131 @@
+"""A field for trials that flock together: the nearer a trial, the more it says.
+
+A bandit pulls where it pays, so that trials crowd around the best point and are few elsewhere. One
+width for all points is then too wide in the crowd, whose edge it cannot tell from its middle, and
+too narrow elsewhere, where every small window must be tried for itself. So every point has windows
+of widths Δ = 1/2, 1/4, …, 1/64 and 0 around it, in shares of the domain's diagonal, and what they
+hold is taken in from the outside: the sums s of the trials begin with nothing, and ring after ring
+
+    s ← (s + trials within Δ, but not within the next width) / (1 + n (L Δ)²),
+
+n being the trials that s + … amounts to. For trials at a distance Δ are off by L Δ or so: however
+many, they count for no more than 1 / (L Δ)² trials at the point itself, which count in full. A
+crowd far away thus leaves a point as unknown as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import priors
+from betafield.estimators import SmoothBetaClassifier
+from betafield.evidence import Decoder
+from betafield.evidence.columns import FRACTIONS
+from betafield.field import Field
+from betafield.posteriors import Posterior
+from betafield.units import Units
+from betafield.windows.base import Places, concatenate, metric_code
+from betafield.windows.brute import Brute
+
+Floats = npt.NDArray[np.float64]
+
+
+class ZoomedField:
+    """A field whose trials count for less the farther they are from a point. It is immutable.
+
+    Parameters
+    ----------
+    bounds : list of (low, high)
+        The domain.
+    lipschitz : float, default=1.0
+        L, how fast the probability may change: by L over the diagonal of the domain.
+    prior : (alpha, beta), default=(1.0, 1.0)
+    rings : int, default=6
+        The narrowest window has the width 2^-rings.
+
+    Examples
+    --------
+    A crowd of 400 trials says much where it is, and elsewhere little:
+
+    >>> X = np.concatenate([np.linspace(0.19, 0.21, 400), [0.7, 0.9]])[:, None]
+    >>> field = ZoomedField([(0, 1)]).learned(X, np.array([1] * 400 + [0] * 2))
+    >>> field.posterior(np.array([[0.2], [0.25], [0.85]])).std().round(3).tolist()
+    [0.004, 0.008, 0.197]
+    """
+
+    def __init__(
+        self,
+        bounds: list[tuple[float, float]],
+        lipschitz: float = 1.0,
+        prior: Any = (1.0, 1.0),
+        rings: int = 6,
+    ) -> None:
+        self._lipschitz, self._prior = lipschitz, prior
+        self._shares = 0.5 ** np.arange(1, rings + 1)
+        self._widths = [*(np.sqrt(len(bounds)) * self._shares).tolist(), 0.0]
+        self._model = SmoothBetaClassifier(self._widths[0], bounds=bounds, prior=prior)
+        low, high = np.array(bounds, dtype=np.float64).T
+        self._units = Units(low, np.where(high > low, high - low, np.inf))
+        self._field: Field | None = None
+        self._supposed: tuple[Places, ...] = ()
+        # The points last asked for, what their windows hold, and what that says: a bandit asks for
+        # the same again.
+        self._known: tuple[Floats, Floats, Posterior] | None = None
+
+    def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
+        """Return the field that knows these trials too."""
+        grown = copy.copy(self)
+        model = copy.copy(self._model).partial_fit(rows, ends, classes=(0, 1), context=context)
+        grown._model, grown._field, grown._known = model, model.field_, None
+        return grown
+
+    def supposing(self, rows: Floats, mean: Floats) -> Self:
+        """Return the field as if a trial at each row had brought its mean, a part of a success."""
+        parts = np.rint(np.stack([1.0 - mean, mean]) * FRACTIONS).astype(np.int64)
+        more, grown = Places(self._units.axes(rows), parts), copy.copy(self)
+        grown._supposed = (*self._supposed, more)
+        if self._known is not None:
+            points, sums, _ = self._known
+            grown._known = grown._knowing(points, self._with(sums, points, (more,)))
+        return grown
+
+    def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
+        """Return the posterior at all points or a part; before the first trial, the prior."""
+        known = self._known
+        if known is None or not np.array_equal(points, known[0]):
+            sums = self._with(self._sums(points), points, self._supposed)
+            known = self._known = self._knowing(points, sums)
+        return known[2][part]
+
+    def _knowing(self, points: Floats, sums: Floats) -> tuple[Floats, Floats, Posterior]:
+        return points, sums, self._read(points, sums)
+
+    def _sums(self, points: Floats) -> Floats:
+        """Return what the window of each width and point holds."""
+        if self._field is None:
+            return np.zeros((len(self._widths), len(points), 2))
+        scaled, windows = self._units.scaled(points), self._field.windows
+        return np.array([windows.sums(scaled, width) for width in self._widths], dtype=np.float64)
+
+    def _with(self, sums: Floats, points: Floats, supposed: tuple[Places, ...]) -> Floats:
+        """Return what windows hold together with supposed trials."""
+        if not supposed:
+            return sums
+        scaled, metric = self._units.scaled(points), metric_code("euclidean", points.shape[1])
+        index, both = Brute.build(concatenate(list(supposed)), metric), sums.copy()
+        for each, width in zip(both, self._widths, strict=True):
+            each[:, :2] += index.sums(scaled, width) / FRACTIONS
+        return both
+
+    def _read(self, points: Floats, sums: Floats) -> Posterior:
+        """Return the posteriors of points whose windows hold this."""
+        decoder = Decoder(2) if self._field is None else self._field.decoder
+        total: Any = np.zeros(sums.shape[1:])  # parts of trials, which are read as whole ones are
+        for share, outer, inner in zip(self._shares, sums, sums[1:], strict=False):
+            total += outer - inner
+            total /= 1.0 + decoder.size(total)[:, None] * (self._lipschitz * share) ** 2
+        return decoder.posterior(total + sums[-1], priors.shapes(self._prior, points, 2))

@@ -1,0 +1,227 @@
+"""How much each candidate is worth testing next: one function per strategy.
+
+Every function returns one score per candidate, and the words for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from betafield.decisions.experiment.goals import LEVEL, Goal
+
+if TYPE_CHECKING:
+    from betafield.field import Field
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+Rng = np.random.Generator
+
+# Cosines that a drawn field is made of.
+WAVES = 32
+# Draws after which the second leader is the second of the first draw.
+MOST_DRAWS = 32
+# Powers of a score to which draws are in proportion, and how often the wide one is taken. With 4, 8
+# and 64 for all draws errors are larger; with 16 alone, one run in 24 missed a part of a circle.
+SHARP, WIDE, LOOKS_FURTHER = 16.0, 2.0, 1 / 8
+# Candidates whose band is asked for.
+SHORT_LIST = 8
+# Numbers that are held at once.
+BLOCK = 1 << 20
+
+
+class Scores(NamedTuple):
+    """What candidates are worth, and what that is.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+    quantity : str
+    power : float or None
+        A candidate is drawn in proportion to this power of its value; None: the highest is taken.
+    """
+
+    values: Floats
+    quantity: str
+    power: float | None = None
+
+
+class Scene(NamedTuple):
+    """What a score depends on: a field, a goal, and candidates with their posteriors."""
+
+    field: Field
+    goal: Any
+    rows: Floats
+    shares: Floats
+    posterior: Posterior
+
+
+def variance(scene: Scene, _: Rng) -> Scores:
+    """Posterior variance × window volume: the error that a trial can take away."""
+    volume = volumes(scene.field, scene.shares)
+    return Scores(scene.posterior.var() * volume, "posterior variance × window volume")
+
+
+def volumes(field: Field, shares: Floats) -> Floats:
+    """Return which share of the space lies in the window around each point, as if it were a box.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(0.1, bounds=[(0, 1)]).fit([[0], [1]], [0, 1])
+    >>> volumes(model.field_, np.array([[0.0], [0.5]])).round(3).tolist()
+    [0.1, 0.2]
+    """
+    total = np.zeros(len(shares))
+    for record in field.weights:
+        reach = record["width"] / np.maximum(record["relevance"] * field.sides, 1e-300)
+        ends = np.minimum(shares + reach, 1.0) - np.maximum(shares - reach, 0.0)
+        total += record["weight"] * ends.prod(axis=1)
+    return total
+
+
+def boundary(scene: Scene, rng: Rng) -> Scores:
+    """How unsure it is on which side of the level π is; drawn in proportion to a power of it.
+
+    P(π > p) (1 − P(π > p)) is high all along the boundary, however many trials are there, so that
+    trials lie on both sides of it and show where it is. A low power wastes trials far off, where
+    the score is low but where most of the space is; the highest score alone would test one place
+    only. Now and then a low power looks further, lest a part of the boundary be overlooked.
+    """
+    above = scene.goal.seen(scene.posterior).prob_above(scene.goal.p)
+    p = scene.goal.p
+    quantity = f"P(π > {p}) · P(π < {p})"
+    power = WIDE if rng.random() < LOOKS_FURTHER else SHARP
+    return Scores(above * (1.0 - above), quantity, power)
+
+
+def entropy(scene: Scene, _: Rng) -> Scores:
+    """Bits by which a trial is expected to lower the entropy of {π(x) > p}."""
+    belief = scene.goal.seen(scene.posterior)
+    above = belief.prob_above(scene.goal.p)
+    bits = information(belief.mean(), belief.std(), above, scene.goal.p)
+    return Scores(bits, f"expected entropy reduction of {{π > {scene.goal.p}}}, in bits,")
+
+
+def information(mean: Floats, std: Floats, above: Floats, p: float) -> Floats:
+    """Return what the outcome of a trial tells of whether π > p, in bits.
+
+    With q = P(π > p) and m₁, m₀ the means of π above and below p,
+
+        I = H(E[π]) − q H(m₁) − (1 − q) H(m₀),    H(m) = −m log₂ m − (1 − m) log₂(1 − m);
+
+    m₁ = E[π] + e/q and m₀ = E[π] − e/(1 − q), where e = σ φ((p − E[π])/σ) as if π were normal.
+
+    Examples
+    --------
+    A coin that is known to be fair, and one that may be biased either way:
+
+    >>> half = np.array([0.5, 0.5])
+    >>> information(half, np.array([0.001, 0.2]), half, 0.5).round(3).tolist()
+    [0.0, 0.075]
+    """
+    q = above.clip(1e-12, 1.0 - 1e-12)
+    spread = np.maximum(std, 1e-12)
+    excess = spread * np.exp(-0.5 * ((p - mean) / spread) ** 2) / np.sqrt(2.0 * np.pi)
+    higher = np.clip(mean + excess / q, p, 1.0)
+    lower = np.clip(mean - excess / (1.0 - q), 0.0, p)
+    bits = _bits(mean) - q * _bits(higher) - (1.0 - q) * _bits(lower)
+    return np.maximum(bits, 0.0)
+
+
+def _bits(p: Floats) -> Floats:
+    """Entropy of an outcome of probability p."""
+    return np.asarray((special.entr(p) + special.entr(1.0 - p)) / np.log(2.0))
+
+
+def thompson(scene: Scene, rng: Rng) -> Scores:
+    """Field drawn from the posterior; in a comparison, half the time its second leader wins."""
+    drawn = scene.goal.sign * fields(scene, 1, rng)[0]
+    if hasattr(scene.goal, "points") and len(drawn) > 1 and rng.random() < 0.5:
+        drawn = _without_leader(scene, int(np.argmax(drawn)), drawn, rng)
+    return Scores(drawn, f"π in a field drawn from the posterior{_turned(scene.goal)}")
+
+
+def _without_leader(scene: Scene, leader: int, drawn: Floats, rng: Rng) -> Floats:
+    """Return another draw in which another point leads, or this one without its leader."""
+    for again in fields(scene, MOST_DRAWS, rng):
+        if np.argmax(again) != leader:
+            return np.asarray(again)
+    rest = drawn.copy()
+    rest[leader] = -np.inf
+    return rest
+
+
+def many_fields(scene: Scene, rng: Rng, n: int) -> Floats:
+    """Return `fields`, some at a time."""
+    most = max(1, BLOCK // (WAVES * len(scene.rows)))
+    return np.concatenate([fields(scene, min(most, n - i), rng) for i in range(0, n, most)])
+
+
+def fields(scene: Scene, n: int, rng: Rng) -> Floats:
+    """Return n functions drawn from the posterior, at the candidates.
+
+    At each point π has the posterior's mean and variance, as a Beta read in logits; from point to
+    point it changes over the width of a window, for within it trials are shared.
+    """
+    mean, var = scene.posterior.mean(), scene.posterior.var()
+    mean = mean.clip(1e-9, 1.0 - 1e-9)
+    size = np.maximum(mean * (1.0 - mean) / np.maximum(var, 1e-15) - 1.0, 1e-3)
+    alpha, beta = size * mean, size * (1.0 - mean)
+    middle = special.psi(alpha) - special.psi(beta)
+    spread = np.sqrt(special.zeta(2.0, alpha) + special.zeta(2.0, beta))
+    noise = _noise(scene, n, rng)
+    return np.asarray(special.expit(middle + spread * noise))
+
+
+def _noise(scene: Scene, n: int, rng: Rng) -> Floats:
+    """Return n smooth functions of standard normal values that change over a window's width."""
+    scaled = scene.shares * windows_per_side(scene.field)
+    waves = rng.standard_normal((n, scaled.shape[1], WAVES))
+    phases = rng.uniform(0.0, 2.0 * np.pi, (n, 1, WAVES))
+    sizes = rng.standard_normal((n, WAVES, 1)) * np.sqrt(2.0 / WAVES)
+    return np.asarray((np.cos(scaled @ waves + phases) @ sizes)[..., 0])
+
+
+def windows_per_side(field: Field) -> Floats:
+    """Return the sides of the space, in widths of the heaviest window."""
+    return np.asarray(field.sides * field.relevance / field.weights["width"][0])
+
+
+def ucb(scene: Scene, _: Rng) -> Scores:
+    """Upper end of the finite-sample band, with the model's own `lipschitz`.
+
+    The band's guarantee is for trials placed without looking at outcomes. These are not: it is
+    used as a measure of what may be, not as a promise. It takes much longer than a posterior, so
+    it is asked for where the posterior's mean + 2σ is highest only.
+    """
+    sign, mean = scene.goal.sign, scene.posterior.mean()
+    may_be = sign * mean + 2.0 * scene.posterior.std()
+    best = np.argsort(-may_be, kind="stable")[:SHORT_LIST]
+    try:
+        bands = scene.field.bands(scene.field.options.lipschitz, LEVEL, simultaneous=False)
+    except ValueError as error:
+        raise ValueError(f"strategy: found 'ucb', which needs a band; {error}") from error
+    low, high = bands.intervals(scene.field.units.scaled(scene.rows[best]))
+    # Ends are often equal, 1 above all; of equals the better goes first, and the others last.
+    values = 1e-9 * may_be - 1.0
+    values[best] += 1.0 + (high if sign > 0 else 1.0 - low)
+    end = "upper end" if sign > 0 else "1 − lower end"
+    return Scores(values, f"{end} of the {LEVEL:.0%} band of π")
+
+
+def _turned(goal: Goal) -> str:
+    return ", lowest first" if getattr(goal, "sign", 1.0) < 0 else ""
+
+
+STRATEGIES: dict[str, Callable[[Scene, Rng], Scores]] = {
+    "variance": variance,
+    "boundary": boundary,
+    "entropy": entropy,
+    "thompson": thompson,
+    "ucb": ucb,
+}

@@ -1,0 +1,360 @@
+"""Experiment: validates, asks where to test next, remembers what was told."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+from betafield._locks import writing
+from betafield.decisions.experiment.acquisition import Scene, many_fields
+from betafield.decisions.experiment.file import Saved, load, save
+from betafield.decisions.experiment.goals import LEVEL, PLAIN, Compare, Goal, View
+from betafield.decisions.experiment.history import History, Trial
+from betafield.decisions.experiment.learner import Learner, has_learned
+from betafield.decisions.experiment.placing import Placing
+from betafield.decisions.results import contexts, outcomes
+from betafield.decisions.space import Space, seed_of
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+
+Floats = npt.NDArray[np.float64]
+
+# Trials of one batch: all are kept until they are told.
+MOST_TRIALS = 1 << 20
+UNASKED = "told without being asked for"
+
+
+class Experiment:
+    """Where to test next, given what came out so far.
+
+    Parameters
+    ----------
+    space : mapping of str to (low, high)
+        The features of a trial and their bounds.
+    goal : Everywhere, LevelSet, Maximize, Minimize or Compare
+        What the trials are for.
+    model : SmoothBetaClassifier, default=None
+        What learns from them; a copy is taken, with all that it has learned. Without `bounds` it
+        gets those of the space. None: all widths weighed ("auto") up to 2,048 trials, from there
+        on the best one ("loo"), which is quicker.
+    random_state : int, default=None
+        The seed. With the same seed and the same trials, asks are the same.
+    strategy : str, default=None
+        How a goal is pursued; None: the first that the goal has. "random" and "sobol" place
+        trials without looking at outcomes.
+    spread : float, default=0.0
+        The least distance from all earlier trials, as a share of the sides of the space, so that
+        nobody sees the same stimulus twice.
+    observed : list of str, default=()
+        Features that are not chosen, such as the age of who is tested: each ask is told them in
+        `fixed`.
+
+    Attributes
+    ----------
+    model : SmoothBetaClassifier
+        What was learned so far.
+
+    Examples
+    --------
+    At which difficulty do half of the answers come right? (At 0.6.)
+
+    >>> import numpy as np
+    >>> from betafield.decisions import Experiment, LevelSet
+    >>> experiment = Experiment({"difficulty": (0, 1)}, LevelSet(0.5), random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> for _ in range(100):
+    ...     trial = experiment.ask()
+    ...     experiment.tell(trial, success=rng.uniform() < (trial["difficulty"] < 0.6))
+    >>> bool(abs(experiment.status()["known"]["threshold"] - 0.6) < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        goal: Any,
+        model: Any = None,
+        random_state: int | None = None,
+        strategy: str | None = None,
+        spread: float = 0.0,
+        observed: Any = (),
+    ) -> None:
+        self._space = Space.of(space, observed)
+        self._goal = _checked_goal(goal)
+        self._placing = Placing(
+            self._space,
+            self._goal,
+            _checked_strategy(strategy, self._goal),
+            _checked_spread(spread, self._goal),
+            seed_of(random_state),
+        )
+        self._learner = Learner.of(model, self._space)
+        self._history = History(len(self._space.names))
+
+    @property
+    def model(self) -> SmoothBetaClassifier:
+        """What was learned so far."""
+        return self._learner.model
+
+    # Asking.
+
+    @overload
+    def ask(self, n: None = None, *, fixed: Any = None) -> Trial: ...
+    @overload
+    def ask(self, n: int, *, fixed: Any = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, fixed: Any = None) -> Trial | list[Trial]:
+        """Return the trial to make next, or a list of n, none of them twice.
+
+        They are pending until they are told or abandoned, in any order.
+
+        Parameters
+        ----------
+        n : int, default=None
+            How many; None: one, and not in a list.
+        fixed : mapping, default=None
+            Values of features that are not to be chosen this time; those observed must be there.
+
+        Examples
+        --------
+        >>> from betafield.decisions import Everywhere
+        >>> space = {"dose": (0, 10), "age": (18, 90)}
+        >>> experiment = Experiment(space, Everywhere(), random_state=0, observed=["age"])
+        >>> trial = experiment.ask(fixed={"age": 40})
+        >>> trial["age"], 0 <= trial["dose"] <= 10
+        (40.0, True)
+        """
+        held = self._held(fixed)
+        size = 1 if n is None else checks.whole("n", n, high=MOST_TRIALS)
+        with writing(self):
+            batch: list[tuple[Floats, str]] = []
+            for _ in range(size):
+                batch.append(self._placing.next(self.model, self._history, held, batch))
+            trials = [self._trial(self._history.add(row, why)) for row, why in batch]
+        return trials[0] if n is None else trials
+
+    def _held(self, fixed: Any) -> Floats:
+        """Return the values that are fixed, NaN for those to be chosen."""
+        values = self._space.some("fixed", {} if fixed is None else fixed)
+        for name in self._space.observed:
+            if name not in values:
+                raise ValueError(
+                    f"fixed: found no value of {name!r}, which is observed, not chosen"
+                )
+        return np.array([values.get(name, np.nan) for name in self._space.names])
+
+    # Telling.
+
+    def tell(self, trial: Any, success: Any, context: Any = None) -> None:
+        """Say how a trial ended.
+
+        Parameters
+        ----------
+        trial : Trial or mapping
+            A trial that was asked for: pass the `Trial` itself. A plain mapping is recorded as a
+            new trial, which may be anywhere in the space.
+        success : bool
+        context : array of shape (p + 1,), default=None
+            How the trial was distorted, see `betafield.contexts`.
+
+        Raises
+        ------
+        ValueError
+            If it was told or abandoned before, or lies outside the space; nothing is counted.
+
+        Examples
+        --------
+        >>> from betafield.decisions import Maximize
+        >>> experiment = Experiment({"dose": (0, 10)}, Maximize(), random_state=0)
+        >>> experiment.tell({"dose": 2.5}, success=False)
+        >>> experiment.status()["told"]
+        1
+        """
+        outcome, context = bool(outcomes(success, ())), contexts(context, 1)
+        with writing(self):
+            asked = self._number(trial) if isinstance(trial, Trial) else None
+            row = self._space.row("trial", trial) if asked is None else self._history.rows[asked]
+            self._learner.learn(row, outcome, context)
+            number = self._history.add(row, UNASKED) if asked is None else asked
+            self._history.tell(number, outcome, context)
+
+    def abandon(self, trial: Any) -> None:
+        """Say that a trial that was asked for will not be made."""
+        checks.instance("trial", trial, Trial, "one that `ask` returned is needed")
+        with writing(self):
+            self._history.abandon(self._number(trial))
+
+    def _number(self, trial: Trial) -> int:
+        """Return the number of a trial that is pending."""
+        number = trial.id
+        known = isinstance(number, int) and 0 <= number < len(self._history)
+        if not (known and self._space.point(self._history.rows[number]) == dict(trial)):
+            raise ValueError(f"trial: found {trial!r}, which is none of this experiment")
+        return self._history.ledger.require_pending("trial", number)
+
+    # Knowing.
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Return all trials in the order in which they came, one dict each.
+
+        The features, and `id`, `state` ("pending", "told" or "abandoned"), `success`, `context`
+        and `why`. Any dataframe library makes a table of it.
+        """
+        history = self._history
+        with writing(self):
+            return [
+                {**self._space.point(row), **history.about(i)} for i, row in enumerate(history.rows)
+            ]
+
+    def pending(self) -> list[Trial]:
+        """Return the trials that were asked for and not told or abandoned yet."""
+        with writing(self):
+            return [self._trial(number) for number in self._history.ledger.pending]
+
+    def _trial(self, number: int) -> Trial:
+        history = self._history
+        return Trial(number, self._space.point(history.rows[number]), history.whys[number])
+
+    def status(self) -> dict[str, Any]:
+        """Return what is known, how sure, and how many trials are still needed.
+
+        Returns
+        -------
+        dict
+            `told`, `pending`, `abandoned` : numbers of trials.
+            `known` : what the goal asks for; None before the first trial.
+            `unsure` : how unsure that is, and `means`: of what this is a measure.
+            `enough` : whether that is at most the goal's `within`: the stopping rule.
+            `still_needed` : trials until then, by the rate at which one gets surer; None: unknown.
+            `guarantee` : what the stopping rule promises.
+            `band` : what the finite-sample band says of the candidates, if trials were placed
+            without looking at outcomes ("random" and "sobol"), with whole weights, and under no
+            contexts or affine ones; else None.
+
+        Notes
+        -----
+        The stopping rule is about the posterior: if the model's windows suit π, its expectation
+        of what is still wrong is at most `within`, however trials were placed and whenever one
+        stops. The band holds whatever π is, if it changes no faster than the model's `lipschitz`,
+        with probability 0.95 for a number of trials that was fixed before, if those that were told
+        without being asked for were placed without looking at outcomes, too.
+        """
+        with writing(self):
+            counts, model = self._history.ledger.counts(), self.model
+        if not has_learned(model):
+            none = ("known", "unsure", "means", "still_needed", "guarantee", "band")
+            return counts | dict.fromkeys(none) | {"enough": False}
+        scene = self._placing.overview(model.field_)
+        draws = functools.partial(many_fields, scene, np.random.default_rng(self._placing.seed))
+        known = self._goal.known(View(self._space, scene.rows, scene.posterior, draws))
+        enough = known.unsure <= self._goal.within
+        return counts | {
+            "known": known.known,
+            "unsure": known.unsure,
+            "means": known.means,
+            "enough": enough,
+            "still_needed": 0 if enough else self._still_needed(known.unsure, model.n_trials_),
+            "guarantee": (
+                f"enough where {known.means} is at most {self._goal.within:g} under the posterior, "
+                "wherever trials were placed and whenever one stops, if the model is right"
+            ),
+            "band": self._proven(scene),
+        }
+
+    def _still_needed(self, unsure: float, told: float) -> int | None:
+        ratio = self._goal.ratio(unsure, len(self._space.names))
+        needed = float(told) * (ratio - 1.0)
+        return max(1, math.ceil(needed)) if needed < 1e12 else None
+
+    def _proven(self, scene: Scene) -> dict[str, Any] | None:
+        """Return what the finite-sample band says, if its conditions are met."""
+        if self._placing.strategy not in PLAIN:
+            return None
+        lipschitz = checks.positive("lipschitz", scene.field.options.lipschitz)
+        try:
+            bands = scene.field.bands(lipschitz, LEVEL, simultaneous=True)
+        except ValueError:  # no guarantee is known for trials such as this model has learned from
+            return None
+        low, high = bands.intervals(scene.field.units.scaled(scene.rows))
+        return {"level": LEVEL, "lipschitz": lipschitz, **self._goal.proven(low, high)}
+
+    # Keeping.
+
+    def save(self, path: Any) -> None:
+        """Write the experiment to one file, from which `Experiment.load` gives it back.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from betafield.decisions import Everywhere
+        >>> experiment = Experiment({"x": (0, 1)}, Everywhere(), random_state=0)
+        >>> with TemporaryDirectory() as folder:
+        ...     experiment.save(f"{folder}/dots.beta")
+        ...     again = Experiment.load(f"{folder}/dots.beta")
+        >>> again.ask() == experiment.ask()
+        True
+        """
+        with writing(self):
+            saved = Saved(
+                self._space,
+                self._goal,
+                self._placing.strategy,
+                self._placing.spread,
+                self._placing.seed,
+                self._learner.is_default,
+                self.model,
+                self._history,
+            )
+            save(path, saved)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Return the experiment that `save` wrote, every value checked before it is used."""
+        return load(path, cls._restored)
+
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        space = saved.space
+        experiment = cls(
+            dict(zip(space.names, space.bounds, strict=True)),
+            saved.goal,
+            saved.model,
+            saved.seed,
+            saved.strategy,
+            saved.spread,
+            space.observed,
+        )
+        experiment._learner.is_default = saved.is_default
+        experiment._history = saved.history
+        return experiment
+
+
+# What is given, checked -------------------------------------------------------------------
+
+
+def _checked_goal(goal: Any) -> Goal:
+    if not isinstance(goal, Goal):
+        raise TypeError(
+            f"goal: found {goal!r}; allowed are Everywhere(), LevelSet(p), Maximize(), Minimize() "
+            "and Compare(points)"
+        )
+    return goal
+
+
+def _checked_strategy(strategy: Any, goal: Goal) -> str:
+    if strategy is None:
+        return goal.strategies[0]
+    allowed = f"for {type(goal).__name__} allowed are {checks.listed(goal.strategies)}"
+    return str(checks.one_of("strategy", strategy, goal.strategies, allowed))
+
+
+def _checked_spread(spread: Any, goal: Goal) -> float:
+    share = checks.number("spread", spread, "a number from 0 to below 1 is needed", low=0, below=1)
+    if share and isinstance(goal, Compare):
+        raise ValueError(f"spread: found {spread!r}, but compared points are tested repeatedly")
+    return share

@@ -1,0 +1,376 @@
+"""What an experiment is for, which decides where to test next and when it is enough.
+
+Each goal says how unsure it still is, in a unit of its own, and has enough where that is no more
+than `within`:
+
+    Everywhere   root of the mean posterior variance of π over the space
+    LevelSet     expected share of the space on the wrong side of the level
+    Maximize     expected shortfall, E[max π] − E[π(best)]; and Minimize its mirror image
+    Compare      probability that another point is better
+
+These are statements of the posterior: true under the model, wherever trials were placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bernstein, checks
+from betafield.decisions.space import Space
+from betafield.plain import fields_of, one_of
+from betafield.trials import HIGHEST
+
+if TYPE_CHECKING:
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+PLAIN = ("random", "sobol")
+# That of intervals and bands.
+LEVEL = 0.95
+# Draws of the field by which a status is told: over a space, and at compared points.
+DRAWS, COMPARED = 1 << 7, 1 << 12
+
+
+class View(NamedTuple):
+    """Candidates that are spread evenly over a space, and what is believed of them.
+
+    Parameters
+    ----------
+    space : Space
+    rows : array of shape (m, d)
+    posterior : Posterior of m rows
+    draws : callable
+        n → array of shape (n, m): π in n fields drawn from the posterior.
+    """
+
+    space: Space
+    rows: Floats
+    posterior: Posterior
+    draws: Callable[[int], Floats]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a goal says of some posteriors: what is known, how unsure, and in which words."""
+
+    known: dict[str, Any]
+    unsure: float
+    means: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What an experiment is for.
+
+    Parameters
+    ----------
+    within : float, default=0.05
+        How unsure it may be in the end.
+    """
+
+    within: float = field(default=0.05)
+    strategies: ClassVar[tuple[str, ...]] = PLAIN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", checks.share("within", self.within))
+
+    def only(self, space: Space) -> Floats | None:  # noqa: ARG002
+        """Return the only points that may be asked for; None: all of the space."""
+        return None
+
+    def seen(self, posterior: Posterior) -> Posterior:
+        """Return the distribution of what the goal is about."""
+        return posterior
+
+    def known(self, view: View) -> Known:
+        """Return what is known at candidates that are spread evenly over the space."""
+        raise NotImplementedError
+
+    def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
+        """Return what follows where π is between these at all candidates."""
+        return {"widest": float((high - low).max())}
+
+    def ratio(self, unsure: float, d: int) -> float:
+        """Return the trials needed over those told, by the rate at which one gets surer."""
+        return float((unsure / self.within) ** (d + 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Everywhere(Goal):
+    """Know π well over the whole space.
+
+    The strategy is "variance": posterior variance × window volume, the error that a trial can
+    take away.
+
+    Examples
+    --------
+    >>> Everywhere(within=0.02)
+    Everywhere(within=0.02)
+    """
+
+    strategies: ClassVar[tuple[str, ...]] = ("variance", *PLAIN)
+
+    def known(self, view: View) -> Known:
+        """Return the range of the means, and the root of the mean variance."""
+        mean = view.posterior.mean()
+        error = float(np.sqrt(view.posterior.var().mean()))
+        told = {"lowest": float(mean.min()), "highest": float(mean.max())}
+        return Known(told, error, "the root of the mean posterior variance of π over the space")
+
+
+@dataclass(frozen=True)
+class LevelSet(Goal):
+    """Know where the success probability is above p: thresholds.
+
+    Strategies are "boundary", points drawn in proportion to a power of P(π > p) P(π < p), and
+    "entropy", the point where a trial is expected to lower the entropy of {π(x) > p} most.
+
+    Parameters
+    ----------
+    p : float
+        The level.
+    under : context, default=None
+        The circumstances in which the success probability is meant: with two alternatives, 75 %
+        correct is `LevelSet(0.75, under=contexts.guess_lapse(1 / 2))`. None: π itself.
+
+    Examples
+    --------
+    >>> LevelSet(0.75)
+    LevelSet(within=0.05, p=0.75, under=None)
+    """
+
+    p: float
+    under: Any = None
+    strategies: ClassVar[tuple[str, ...]] = ("boundary", "entropy", *PLAIN)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rule = "a level between 0 and 1 is needed"
+        object.__setattr__(self, "p", checks.share("p", self.p, rule))
+        if self.under is not None:
+            object.__setattr__(self, "under", _coefficients(self.under))
+
+    def seen(self, posterior: Posterior) -> Posterior:
+        """Return the distribution of the success probability that is meant."""
+        return posterior if self.under is None else posterior.under(np.array(self.under))
+
+    def known(self, view: View) -> Known:
+        """Return the share of the space above the level; of one feature, where it crosses it.
+
+        The crossing is told with its 95 % interval.
+        """
+        above = self.seen(view.posterior).prob_above(self.p)
+        told: dict[str, Any] = {"share_above": float(above.mean())}
+        if len(view.space.names) == 1:
+            told["threshold"], *ends = _threshold(view.rows[:, 0], above, view.space)
+            told["interval"] = tuple(ends)
+        wrong = float(np.minimum(above, 1.0 - above).mean())
+        return Known(told, wrong, f"the expected share of the space on the wrong side of {self.p}")
+
+    def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
+        """Return the shares of the candidates that are above the level, and below it, for sure."""
+        if self.under is not None:
+            low, high = bernstein.image(np.array(self.under), low, high)
+        return {
+            "surely_above": float(np.mean(low > self.p)),
+            "surely_below": float(np.mean(high < self.p)),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maximize(Goal):
+    """Find where the success probability is highest, with few failures on the way.
+
+    Strategies are "thompson", the highest point of a field drawn from the posterior, and "ucb",
+    the highest upper end of the model's band with its own `lipschitz`, among the eight candidates
+    whose posterior mean + 2σ is highest.
+
+    Examples
+    --------
+    >>> Maximize()
+    Maximize(within=0.05)
+    """
+
+    strategies: ClassVar[tuple[str, ...]] = ("thompson", "ucb", *PLAIN)
+    sign: ClassVar[float] = 1.0
+
+    def known(self, view: View) -> Known:
+        """Return the best point, its mean and interval, and by how much another may be better."""
+        best = int(np.argmax(self.sign * view.posterior.mean()))
+        low, high = view.posterior[best].interval(LEVEL)
+        told = {
+            "best": view.space.point(view.rows[best]),
+            "mean": float(view.posterior.mean()[best]),
+            "interval": (float(low[0]), float(high[0])),
+        }
+        drawn = self.sign * view.draws(DRAWS)
+        shortfall = float((drawn.max(axis=1) - drawn[:, best]).mean())
+        word = "highest" if self.sign > 0 else "lowest"
+        return Known(told, shortfall, f"the expected distance of π at the best from its {word}")
+
+    def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
+        """Return the share of the candidates that may still be the best."""
+        best, least = (high, low) if self.sign > 0 else (-low, -high)
+        return {"may_be_best": float(np.mean(best >= least.max()))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimize(Maximize):
+    """Find where the success probability is lowest: `Maximize` upside down.
+
+    Examples
+    --------
+    >>> Minimize()
+    Minimize(within=0.05)
+    """
+
+    sign: ClassVar[float] = -1.0
+
+
+@dataclass(frozen=True)
+class Compare(Goal):
+    """Know which of some points is the best.
+
+    The strategy is "thompson" with two leaders: the best point of a drawn field, or as often the
+    best of another draw in which it is another one.
+
+    Parameters
+    ----------
+    points : list of mappings
+        Two or more, each with a value of every feature.
+
+    Examples
+    --------
+    >>> goal = Compare([{"dose": 1.0}, {"dose": 2.0}])
+    >>> goal.strategies
+    ('thompson', 'ucb', 'random', 'sobol')
+    """
+
+    points: Any
+    strategies: ClassVar[tuple[str, ...]] = ("thompson", "ucb", *PLAIN)
+    sign: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.points, Mapping | str) or not isinstance(self.points, Iterable):
+            raise TypeError(
+                f"points: found {type(self.points).__name__}; a list of mappings is needed"
+            )
+        points = tuple(dict(p) if isinstance(p, Mapping) else p for p in self.points)
+        if len(points) < 2:
+            raise ValueError(f"points: found {len(points)}; two at least are needed")
+        object.__setattr__(self, "points", points)
+
+    def only(self, space: Space) -> Floats:
+        """Return the points, which must be different and within the space."""
+        rows = np.array([space.row(f"points[{i}]", point) for i, point in enumerate(self.points)])
+        if len(np.unique(rows, axis=0)) < len(rows):
+            raise ValueError("points: found one of them twice; they must be different")
+        return rows
+
+    def known(self, view: View) -> Known:
+        """Return how probable it is of each point that it is the best."""
+        won = (
+            np.bincount(np.argmax(view.draws(COMPARED), axis=1), minlength=len(view.rows))
+            / COMPARED
+        )
+        told = {"best": view.space.point(view.rows[int(np.argmax(won))]), "prob_best": won.tolist()}
+        return Known(told, float(1.0 - won.max()), "the probability that another point is better")
+
+    proven = Maximize.proven
+
+    def ratio(self, unsure: float, d: int) -> float:  # noqa: ARG002
+        """Return the trials needed over those told: differences in standard errors go as √t."""
+        from scipy.special import ndtri
+
+        now = float(ndtri(1.0 - unsure))
+        return float((ndtri(1.0 - self.within) / now) ** 2) if now > 0.0 else np.inf
+
+
+NAMES: dict[str, type[Goal]] = {
+    goal.__name__: goal for goal in (Everywhere, LevelSet, Maximize, Minimize, Compare)
+}
+
+
+def stored(goal: Goal) -> dict[str, Any]:
+    """Return a goal as JSON has it.
+
+    Examples
+    --------
+    >>> stored(LevelSet(0.75))
+    {'name': 'LevelSet', 'options': {'p': 0.75, 'under': None, 'within': 0.05}}
+    """
+    options = {each.name: _plain(getattr(goal, each.name)) for each in fields(goal)}
+    return {"name": type(goal).__name__, "options": dict(sorted(options.items()))}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: float(number) for name, number in value.items()}
+    return None if value is None else float(value)
+
+
+def restored(values: Any) -> Goal:
+    """Return the goal that JSON tells.
+
+    Examples
+    --------
+    >>> restored(stored(Everywhere()))
+    Everywhere(within=0.05)
+    """
+    told = fields_of("goal", values, ("name", "options"))
+    kind = NAMES[one_of("goal", told["name"], tuple(NAMES))]
+    options = fields_of("goal", told["options"], tuple(each.name for each in fields(kind)))
+    return kind(**options)
+
+
+def _coefficients(under: Any) -> tuple[float, ...]:
+    """Return one context."""
+    rule = "the coefficients of a context must be within [0, 1]"
+    row = checks.finite("under", under, rule)
+    row = row[0] if row.ndim == 2 and len(row) == 1 else row
+    is_one = row.ndim == 1 and 1 <= row.size <= HIGHEST + 1
+    checks.require(
+        is_one, "under: shape", row.shape, f"one context of 1 to {HIGHEST + 1} is needed"
+    )
+    checks.require_all((row >= 0.0) & (row <= 1.0), "under", row, rule)
+    return tuple(row.tolist())
+
+
+def _threshold(x: Floats, above: Floats, space: Space) -> tuple[float, float, float]:
+    """Return where one feature crosses the level, if it does so once, and a 95 % interval.
+
+    If π rises, it has crossed before x with probability P(π(x) > p). The median is where this
+    passes 1/2, after it was made monotone by least squares; where it never does, the mean of the
+    crossing stands for it. The interval reaches on both sides to the nearest x at which one is
+    sure enough, 39/40: beyond it π need not be known.
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    order = np.argsort(x)
+    x, above = x[order], above[order]
+    rises = bool(np.mean((x - x.mean()) * above) >= 0.0)
+    crossed = above if rises else 1.0 - above
+    middle = _median(x, isotonic_regression(crossed), space)
+    tail = 0.5 * (1.0 - LEVEL)
+    before = x[(x <= middle) & (crossed <= tail)]
+    after = x[(x >= middle) & (crossed >= 1.0 - tail)]
+    low = before.max() if before.size else space.low[0]
+    high = after.min() if after.size else space.high[0]
+    return middle, float(low), float(high)
+
+
+def _median(x: Floats, crossed: Floats, space: Space) -> float:
+    """Return where a rising probability passes 1/2, or its mean."""
+    after = int(np.searchsorted(crossed, 0.5))
+    if after in (0, len(x)):
+        return float(space.low[0] + space.side[0] * (1.0 - crossed.mean()))
+    step = (0.5 - crossed[after - 1]) / (crossed[after] - crossed[after - 1])
+    return float(x[after - 1] + step * (x[after] - x[after - 1]))

@@ -1,0 +1,258 @@
+"""Where to test next: candidates, what each is worth, and the one to take.
+
+1. Candidates: a scrambled Sobol set, the same in every ask, with the values that are fixed.
+2. Their posteriors, by the model; what each is worth by the strategy (`acquisition`).
+3. The one that is worth most, or one drawn in proportion; and again among points around it.
+
+Trials that are pending are kept away from: what a candidate is worth shrinks with its distance
+to them, in widths of the model's window. Everything drawn comes from the seed and the number of
+trials before, so that nothing is to be remembered.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.decisions.experiment.acquisition import (
+    STRATEGIES,
+    Scene,
+    Scores,
+    windows_per_side,
+)
+from betafield.decisions.experiment.goals import PLAIN, Goal
+from betafield.decisions.experiment.history import History
+from betafield.decisions.experiment.learner import has_learned
+from betafield.decisions.experiment.neighbours import Neighbours
+from betafield.decisions.experiment.standing import StandingPoints
+from betafield.decisions.space import Space
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.field import Field
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+# A new generator each time, all alike.
+Dice = Callable[[], np.random.Generator]
+
+
+@dataclass
+class Placing:
+    """How trials are placed.
+
+    Parameters
+    ----------
+    space : Space
+    goal : Goal
+    strategy : str
+        One of the goal's.
+    spread : float
+        The least distance from earlier trials, in shares of the sides.
+    seed : int
+    near : int, default=32
+        Points around the best candidate that are tried, too.
+
+    Attributes
+    ----------
+    only : array of shape (m, d), or None
+        The points that are compared, if they are all there is to choose from.
+    """
+
+    space: Space
+    goal: Goal
+    strategy: str
+    spread: float
+    seed: int
+    near: int = 32
+    only: Floats | None = field(init=False)
+    # What was computed for the ask before, and the trials told until then.
+    _last: tuple[Field, bytes, Scene] | None = field(default=None, init=False)
+    _standing: StandingPoints | None = field(default=None, init=False)
+    _told: Neighbours = field(default_factory=Neighbours, init=False)
+
+    def __post_init__(self) -> None:
+        self.only = self.goal.only(self.space)
+
+    @cached_property
+    def candidates(self) -> Floats:
+        """The points among which every ask looks first."""
+        return self.space.candidates(self.seed) if self.only is None else self.only
+
+    @property
+    def start(self) -> int:
+        """Trials that are spread over the space before much is known."""
+        return 4 * (1 + len(self.space.names)) if self.only is None else len(self.only)
+
+    def next(
+        self,
+        model: SmoothBetaClassifier,
+        history: History,
+        held: Floats,
+        batch: list[tuple[Floats, str]],
+    ) -> tuple[Floats, str]:
+        """Return the next point, and why.
+
+        Parameters
+        ----------
+        model : SmoothBetaClassifier
+        history : History
+        held : array of shape (d,)
+            Values that are fixed; NaN for those to be chosen.
+        batch : list of what this returned
+            What will be pending before it.
+        """
+        k = len(history) + len(batch)
+        pending = history.pending_rows([row for row, _ in batch])
+        allowed = functools.partial(self._allowed, self._rooms(history, pending), pending)
+        if self.strategy in PLAIN:
+            return self._plain(self.strategy, k, held, allowed), f"{self.strategy} placement"
+        learned = model.n_trials_ if has_learned(model) else 0
+        if not learned or learned + len(pending) < self.start:
+            why = f"one of the first {self.start}, spread over the space before much is known"
+            return self._plain("sobol", k, held, allowed), why
+        return self._best(model.field_, held, allowed, pending, self._dice(k))
+
+    def overview(self, field: Field) -> Scene:
+        """Return the candidates and their posteriors, nothing fixed."""
+        return self._at(field, self.candidates)
+
+    def _dice(self, k: int) -> Dice:
+        """Return what makes generators for the ask after k trials."""
+        return lambda: np.random.default_rng([self.seed, k])
+
+    def _plain(
+        self, strategy: str, k: int, held: Floats, allowed: Callable[[Floats], Bools]
+    ) -> Floats:
+        """Return a point that does not depend on outcomes."""
+        rng = self._dice(k)()
+        if self.only is not None:
+            n = len(self.only)
+            order = rng.permutation(n) if strategy == "random" else (np.arange(n) + k) % n
+            rows = _matching(self.only[order], held)
+        elif strategy == "random":
+            rows = self.space.rows(rng.random((len(self.candidates), len(held))))
+        else:
+            # Of those that come next, the first that is far enough.
+            rows = self.space.sobol(len(self.candidates) if self.spread else 1, self.seed, k)
+        rows = np.where(np.isnan(held), rows, held)
+        return np.asarray(rows[int(np.argmax(allowed(rows)))])
+
+    def _best(
+        self,
+        field: Field,
+        held: Floats,
+        allowed: Callable[[Floats], Bools],
+        pending: Floats,
+        dice: Dice,
+    ) -> tuple[Floats, str]:
+        """Return the point that the strategy finds best, and why."""
+        scene = self._scene(field, held)
+        row, value, scores = self._pick(scene, allowed(scene.rows), pending, dice)
+        n = len(scene.rows)
+        if self.only is None and np.isnan(held).any():
+            near = self._at(field, self._around(row, held, dice()))
+            # The row itself is among them, and is allowed.
+            row, value, scores = self._pick(near, allowed(near.rows), pending, dice)
+            n += self.near - 1
+        how = "the highest" if scores.power is None else f"drawn by its power of {scores.power:.0f}"
+        return row, f"{scores.quantity} is {value:.3g} here, {how} among {n} candidates"
+
+    def _pick(
+        self, scene: Scene, may: Bools, pending: Floats, dice: Dice
+    ) -> tuple[Floats, float, Scores]:
+        """Return the candidate to take, what it is worth, and what all are worth."""
+        scores = STRATEGIES[self.strategy](scene, dice())
+        worth = scores.values
+        if len(pending) and self.only is None and self.strategy != "thompson":
+            worth = worth * self._apart(scene, pending)
+        if scores.power is not None:
+            # The highest of log-scores with Gumbel noise is drawn in proportion to scores.
+            noise = dice().spawn(1)[0].gumbel(size=len(worth))
+            worth = scores.power * np.log(np.maximum(worth, np.finfo(float).tiny)) + noise
+        best = int(np.argmax(np.where(may, worth, -np.inf)))
+        return scene.rows[best], float(scores.values[best]), scores
+
+    def _scene(self, field: Field, held: Floats) -> Scene:
+        """Return the candidates with what is fixed, computed once after each tell."""
+        key = held.tobytes()
+        if self._last is None or self._last[0] is not field or self._last[1] != key:
+            rows, free = self.candidates, np.isnan(held)
+            if self.only is not None:
+                rows = _matching(rows, held)
+            elif not free.all():
+                rows = np.where(free, rows, held)[: None if free.any() else 1]
+            posterior = self._points(rows).posterior(field)
+            scene = Scene(field, self.goal, rows, self.space.shares(rows), posterior)
+            self._last = field, key, scene
+        return self._last[2]
+
+    def _points(self, rows: Floats) -> StandingPoints:
+        """Return the points that are asked for, which are mostly those of the ask before."""
+        if self._standing is None or not np.array_equal(self._standing.rows, rows):
+            self._standing = StandingPoints(rows)
+        return self._standing
+
+    def _at(self, field: Field, rows: Floats) -> Scene:
+        return Scene(field, self.goal, rows, self.space.shares(rows), field.posterior(rows))
+
+    def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
+        """Return the row and points around it, about as far as its neighbours are."""
+        free = np.isnan(held)
+        reach = len(self.candidates) ** (-1.0 / np.count_nonzero(free))
+        steps = rng.uniform(-reach, reach, (self.near, len(row)))
+        rows = self.space.rows(np.clip(self.space.shares(row[None]) + steps, 0.0, 1.0))
+        rows[0] = row
+        return np.where(free, rows, row)
+
+    def _apart(self, scene: Scene, pending: Floats) -> Floats:
+        """Return what is left of scores near pending trials: the distance in windows, up to 1."""
+        stretch = windows_per_side(scene.field)
+        steps = (scene.shares[:, None, :] - self.space.shares(pending)) * stretch
+        return np.asarray(np.minimum(np.sqrt((steps**2).sum(axis=2)), 1.0).prod(axis=1))
+
+    def _allowed(
+        self, distances: Callable[[Floats], Floats] | None, pending: Floats, rows: Floats
+    ) -> Bools:
+        """Return which rows may be asked for: none that is pending, none nearer than `spread`."""
+        same = (rows[:, None, :] == pending).all(axis=2)
+        if self.only is not None:
+            times = same.sum(axis=1)
+            return np.asarray(times == times.min())
+        free = ~same.any(axis=1)
+        if distances is not None:
+            free &= distances(rows) >= self.spread
+        if not free.any():
+            raise ValueError(
+                f"spread: none of {len(rows)} candidates is {self.spread:g} away from all "
+                "trials so far, and none may be asked for twice"
+            )
+        return np.asarray(free)
+
+    def _rooms(self, history: History, pending: Floats) -> Callable[[Floats], Floats] | None:
+        """Return how far rows are from all trials, in shares; None if it does not matter."""
+        if not self.spread:
+            return None
+        self._told.add(self.space.shares(history.told_rows(start=sum(self._told.sizes))))
+        waiting = Neighbours()
+        waiting.add(self.space.shares(pending))
+
+        def distances(rows: Floats) -> Floats:
+            shares = self.space.shares(rows)
+            return np.minimum(self._told.distances(shares), waiting.distances(shares))
+
+        return distances
+
+
+def _matching(rows: Floats, held: Floats) -> Floats:
+    """Return the points of a comparison that have these values."""
+    found: Floats = rows[((rows == held) | np.isnan(held)).all(axis=1)]
+    if not len(found):
+        raise ValueError("fixed: found values that none of the compared points has")
+    return found

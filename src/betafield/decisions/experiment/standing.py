@@ -1,0 +1,47 @@
+"""The posterior at points that are asked for after every trial."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from betafield.field import Field
+    from betafield.posteriors import Posterior
+    from betafield.windows import Forest, Standing
+
+Floats = npt.NDArray[np.float64]
+
+
+class StandingPoints:
+    """Points whose posterior is the field's, with what can be kept from one trial to the next.
+
+    Parameters
+    ----------
+    rows : array of shape (m, d)
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(0.5).fit([[0.0], [1.0]], [0, 1])
+    >>> StandingPoints(np.array([[0.0], [1.0]])).posterior(model.field_)
+    Beta(alpha=[1., 2.], beta=[2., 1.])
+    """
+
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
+        self._asked: Standing | None = None
+
+    def posterior(self, field: Field) -> Posterior:
+        """Return `field.posterior(rows)`."""
+        return field.posterior(self.rows, self._sums)
+
+    def _sums(self, windows: Forest, queries: Floats, width: float) -> npt.NDArray[np.int64]:
+        """Return what windows hold; what is known of them is, if queries are those of before."""
+        from betafield.windows import Standing
+
+        if self._asked is None or not np.array_equal(self._asked.queries, queries):
+            self._asked = Standing(queries)
+        return self._asked.sums(windows, width)

@@ -1,0 +1,23 @@
+"""Files of experiments, bandits and trackers: anybody's, so all in them is checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from betafield import persistence
+from betafield.persistence import Arrays
+
+T = TypeVar("T")
+
+
+def load(path: Any, kind: str, make: Callable[[Any, Arrays], T]) -> T:
+    """Return what `make` makes of the values and arrays of a file.
+
+    What it refuses is said of the file.
+    """
+    values, arrays = persistence.read(path, kind)
+    try:
+        return make(values, dict(arrays))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"path: {str(path)!r} holds no sound {kind.lower()}: {error}") from error

@@ -1,0 +1,118 @@
+"""How often a tracker is wrong: alarms while the risk is nowhere above its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+from betafield.decisions.tracker.cells import box
+from betafield.decisions.tracker.tracker import RiskTracker
+
+Floats = npt.NDArray[np.float64]
+
+
+class FalseAlarms(NamedTuple):
+    """What a simulation without any true alarm has seen.
+
+    Parameters
+    ----------
+    began : int
+        Alarms that began.
+    trials : int
+        Trials made.
+    looks : int
+        Looks at a place, at all places together.
+    above : int
+        Those among them at which P(π(x) > threshold) was above the level.
+    """
+
+    began: int
+    trials: int
+    looks: int
+    above: int
+
+    @property
+    def per_100_000(self) -> float:
+        """Alarms begun per 100,000 trials."""
+        return 1e5 * self.began / self.trials
+
+    @property
+    def share(self) -> float:
+        """The share of looks at which a place was above the level."""
+        return self.above / self.looks
+
+
+def false_alarm_rate(
+    options: Mapping[str, Any],
+    rate: float,
+    risk: float | Callable[[Floats], Floats] | None = None,
+    *,
+    batch: int = 100,
+    n_trials: int = 100_000,
+    random_state: Any = 0,
+) -> FalseAlarms:
+    """Count the alarms of a tracker while the risk is nowhere above its threshold.
+
+    Parameters
+    ----------
+    options : mapping
+        What `RiskTracker` is called with, `bounds` among it.
+    rate : float
+        Trials per unit of time: they come at random, and lie anywhere within the bounds.
+    risk : float or callable, default=None
+        The risk, everywhere, or as a function of points (m, d). None: the threshold itself, the
+        highest of which an alarm is false.
+    batch : int, default=100
+        Trials between one look and the next.
+    n_trials : int, default=100_000
+    random_state : int, numpy Generator or RandomState, default=0
+
+    Examples
+    --------
+    >>> found = false_alarm_rate(
+    ...     {"threshold": 0.2, "window": 7.0, "bounds": [(0, 1)], "alarm": 0.99},
+    ...     rate=300.0, risk=0.1, n_trials=10_000,
+    ... )
+    >>> found.began, found.per_100_000
+    (0, 0.0)
+    """
+    checks.positive("rate", rate)
+    given = dict(checks.instance("options", options, Mapping, "a mapping of them is needed"))
+    if given.get("bounds") is None:
+        raise ValueError("options: found no bounds; trials are made within them")
+    for name, value in (("batch", batch), ("n_trials", n_trials)):
+        checks.whole(name, value, 1, 10**12)
+    tracker, rng = RiskTracker(**given), _generator(random_state)
+    low, high = box(tracker.bounds).T
+    limit, time, began, looks, above = tracker.threshold, 0.0, 0, 0, 0
+    for start in range(0, n_trials, batch):
+        size = min(batch, n_trials - start)
+        X = rng.uniform(low, high, (size, len(low)))
+        at = limit if risk is None else _risk(risk(X) if callable(risk) else risk, size, limit)
+        times = time + np.cumsum(rng.exponential(1.0 / rate, size))
+        time = float(times[-1])
+        began += len(tracker.update(X, rng.uniform(size=size) < at, times))
+        above += int(np.sum(tracker.alarms()["probability"] > tracker.alarm))
+        looks += len(tracker.places_)
+    return FalseAlarms(began, n_trials, looks, above)
+
+
+def _risk(risk: Any, t: int, most: float) -> Floats:
+    """Return the risk of each trial, none above the most that is allowed."""
+    found = checks.finite("risk", risk)
+    checks.shaped("risk", found, (t,) if found.ndim else ())
+    at = np.broadcast_to(found, t)
+    checks.require_all((at >= 0) & (at <= most), "risk", at, f"from 0 to {most} are allowed")
+    return at
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        rule = "a whole number from 0 on, or a generator, is needed"
+        raise type(error)(f"random_state: found {checks.spelled(random_state)}; {rule}") from error

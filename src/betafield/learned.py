@@ -1,0 +1,97 @@
+"""What an estimator tells of the field that it has learned."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import trials
+from betafield.field import Field
+from betafield.options import Options
+
+Floats = npt.NDArray[np.float64]
+
+
+class Learned:
+    """An estimator with one field; all that scikit-learn calls learned attributes is read off it.
+
+    `_field_` is replaced whole, so that readers never see half of a change.
+    """
+
+    _field_: Field
+
+    @classmethod
+    def of(cls, field: Field) -> Self:
+        """Return the model that has learned a field, with the options it was asked for with."""
+        model = cls(**field.options._asdict())
+        model._field_ = field
+        return model
+
+    # What was learned.
+
+    @property
+    def field_(self) -> Field:
+        """What was learned, as it is now and stays, asked for with the options of now."""
+        check_is_fitted(self)
+        return self._field_.asked_for(Options.of(self))
+
+    def asked(self, X: Any) -> tuple[Field, Floats]:
+        """Return what was learned and the points of X, validated, both of one moment."""
+        field = self.field_
+        return field, trials.more_points(type(self).__name__, X, field.features)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes, sorted."""
+        return self._field_.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._field_.features.number
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of the features, if X had names."""
+        names = self._field_.features.names
+        if names is None:
+            raise AttributeError("feature_names_in_: the trials had no feature names")
+        return names
+
+    @property
+    def n_trials_(self) -> int | float:
+        """Trials seen, t."""
+        return self._field_.totals.number()
+
+    @property
+    def bandwidth_(self) -> float:
+        """The width of the heaviest window, in scaled units times relevance."""
+        return float(self._field_.weights["width"][0])
+
+    @property
+    def weights_(self) -> npt.NDArray[Any]:
+        """The windows in use."""
+        return self._field_.weights
+
+    @property
+    def relevance_(self) -> Floats:
+        """What distances along each feature are multiplied by."""
+        return self._field_.relevance
+
+    @property
+    def scale_(self) -> Floats:
+        """The length of one scaled unit in the feature's own."""
+        return self._field_.units.unit
+
+    @property
+    def bounds_(self) -> Floats:
+        """The domain."""
+        return self._field_.bounds
+
+    @property
+    def windows_(self) -> Any:
+        """The sums of the trials, by place."""
+        return self._field_.windows

@@ -1,0 +1,120 @@
+"""From validated trials to a field: what each teaches, in which units, counted where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import priors, trials, units
+from betafield.evidence import Evidence, encode
+from betafield.evidence.columns import Columns
+from betafield.field import Field
+from betafield.options import Options
+
+Floats = npt.NDArray[np.float64]
+
+NOTHING_LEARNED = (
+    "context: every trial has equal coefficients, so that none says anything about π; "
+    "one at least must have different ones"
+)
+
+
+class Trials(NamedTuple):
+    """Validated trials.
+
+    Parameters
+    ----------
+    points : array of shape (t, d)
+    columns : array of shape (K, t)
+        How many ended in each class.
+    weight : array of shape (t,) or None
+    context : array of shape (t, p + 1) or None
+    """
+
+    points: Floats
+    columns: Columns
+    weight: Floats | None = None
+    context: Floats | None = None
+
+
+def begun(
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[np.generic],
+    points: Floats,
+    weigh: Callable[[], Floats] = lambda: np.ones(1),
+) -> Field:
+    """Return a field without trials whose domain and units suit these points.
+
+    `weigh()` gives the weight of each point; only standard deviations ask for it.
+    """
+    domain = units.domain(options.bounds, points)
+    measured = units.measure(options.scale, domain, points, weigh)
+    return Field.begun(options, features, classes, domain, measured)
+
+
+def taught(
+    known: Field | None,
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[np.generic],
+    some: Trials,
+) -> Field:
+    """Return the field that knows these trials too, windows chosen for all of them."""
+    if known is None:
+        return started(options, features, classes, some)
+    before = known.asked_for(options)
+    after = added(before, some)
+    return known if after is before else after.settled()
+
+
+def started(
+    options: Options, features: trials.Features, classes: npt.NDArray[np.generic], some: Trials
+) -> Field:
+    """Return the field of the first trials; raise if none of them teaches anything."""
+    points, evidence = located(None, options, len(classes), some)
+    if not len(points):
+        raise ValueError(NOTHING_LEARNED)
+    field = begun(options, features, classes, points, lambda: evidence.weights(len(classes)))
+    return field.learned(field.placed(points, evidence), evidence)
+
+
+def added(field: Field, some: Trials) -> Field:
+    """Return the field with these trials counted too; windows are still those of before."""
+    points, evidence = located(field, field.options, len(field.classes), some)
+    return field.counted(field.placed(points, evidence), evidence) if len(points) else field
+
+
+def located(
+    known: Field | None, options: Options, n_classes: int, some: Trials
+) -> tuple[Floats, Evidence]:
+    """Return the points of trials that teach something, and what they teach.
+
+    Raises for points outside of the bounds, impossible outcomes, and a prior that is none.
+    """
+    evidence = evident(known, options, n_classes, some)
+    units.check_bounds(options.bounds, some.points, evidence.present(len(some.points)))
+    if not callable(options.prior):
+        priors.shapes(options.prior, some.points, n_classes)
+    points = some.points if evidence.rows is None else some.points[evidence.rows]
+    return points, evidence
+
+
+def evident(known: Field | None, options: Options, n_classes: int, some: Trials) -> Evidence:
+    """Return what trials teach, wherever they were made; raise for impossible outcomes."""
+    if some.context is None:
+        return encode.plain(some.columns, some.weight)
+    if n_classes > 2:
+        raise ValueError(
+            f"context: found one where there are {n_classes} classes; contexts are for two"
+        )
+    if known is not None and known.totals.distorted and options.sharing != known.sharing:
+        raise ValueError(
+            f"sharing: found {options.sharing!r}; the trials so far were kept for "
+            f"{known.sharing!r}, so fit all of them anew"
+        )
+    polynomials = () if known is None else known.polynomials
+    return encode.distorted(some.columns, some.weight, some.context, options.sharing, polynomials)

@@ -1,0 +1,52 @@
+"""What a model was asked for: the constructor's options, checked."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from betafield import bandwidth as widths
+from betafield import checks
+
+METRICS = ("euclidean", "chebyshev", "manhattan")
+SHARINGS = ("exact", "mean")
+
+
+class Options(NamedTuple):
+    """The options of `SmoothBetaClassifier`, as they are at one moment."""
+
+    bandwidth: float | str = "auto"
+    lipschitz: float = 1.0
+    metric: str = "euclidean"
+    scale: Any = "auto"
+    bounds: Any = None
+    degree: int | str = "auto"
+    prior: Any = (1.0, 1.0)
+    sharing: str = "exact"
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, model: Any) -> Options:
+        """Return those of an estimator."""
+        return cls(*(getattr(model, name) for name in cls._fields))
+
+    def checked(self) -> Options:
+        """Return them; raise for the first that is not allowed."""
+        widths.check(self.bandwidth)
+        checks.one_of("metric", self.metric, METRICS)
+        checks.one_of("degree", self.degree, ("auto", 0, 1, 2))
+        checks.one_of("sharing", self.sharing, SHARINGS)
+        checks.positive("lipschitz", self.lipschitz)
+        if self.n_jobs is not None:
+            rule = "allowed are None, positive whole numbers, and -1 for all cores"
+            checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
+            checks.require(self.n_jobs, "n_jobs", self.n_jobs, rule)
+        return self
+
+    def scales_by(self, *names: str) -> bool:
+        """Return whether units are asked for by one of these names."""
+        return isinstance(self.scale, str) and self.scale in names
+
+    @property
+    def learns_relevance(self) -> bool:
+        """Whether features may differ in relevance."""
+        return self.scales_by("ard") or (self.bandwidth == "auto" and self.scales_by("auto"))

@@ -1,0 +1,31 @@
+"""What a picture of a field shows, for those who draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from betafield.observed import Binned
+
+Floats = npt.NDArray[np.float64]
+
+
+class Shown(Protocol):
+    """The data of a `FieldDisplay`, which has its documentation."""
+
+    grid: tuple[Floats, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    features: tuple[str, ...]
+    events: tuple[str, ...]
+    level: float
+    band: tuple[Floats, Floats] | None
+    bins: tuple[Binned, ...]
+    places: Floats | None
+    at: Mapping[str, float] | None
+    averaged: bool

@@ -1,0 +1,242 @@
+"""Polynomials of π in Bernstein form, f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), at log-odds.
+
+Points are held as log-odds u = log(π/(1−π)), in which small probabilities and their complements
+are equally precise, and in which every term is one exponential: with φ(u) = log(1 + e^u),
+binom(p, k) π^k (1−π)^(p−k) = exp(log binom(p, k) + k u − p φ(u)).
+
+[0, 1] is cut into pieces on which f is monotone: by Descartes' rule for the Bernstein form a
+polynomial has no root in (0, 1) if its coefficients do not change sign, and one if they do so once.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+from scipy.optimize import elementwise
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+# Log-odds beyond which a float is 0 or 1.
+ZERO, ONE = -750.0, 40.0
+_EPS = float(np.finfo(np.float64).eps)
+# Differences of coefficients that may be what rounding, as of degree elevation, leaves over.
+_NOISE = 64.0 * _EPS
+# Two turns nearer to each other than this many halvings of [0, 1] are none, to all digits.
+_MOST_HALVINGS = 24
+_SAME_TURN = 1e-12
+
+
+# Values ------------------------------------------------------------------------------------
+
+
+def value(coefficients: Floats, u: Floats) -> Floats:
+    """Σ_k b_k exp(log binom(p, k) + k u − p φ(u)), for log-odds u; the last axis holds b."""
+    return np.asarray(
+        (coefficients * np.exp(_exponents(coefficients.shape[-1] - 1, u))).sum(axis=-1)
+    )
+
+
+def _scaled(coefficients: Floats, u: Floats) -> Floats:
+    """Return the value over that of its largest term: of the same sign, and never underflows."""
+    exponents = _exponents(coefficients.shape[-1] - 1, u)
+    largest = np.where(coefficients == 0.0, -np.inf, exponents).max(axis=-1, keepdims=True)
+    return np.asarray((coefficients * np.exp(np.minimum(exponents - largest, 0.0))).sum(axis=-1))
+
+
+def _exponents(degree: int, u: Floats) -> Floats:
+    u = u.clip(ZERO, -ZERO)[..., None]
+    k = np.arange(degree + 1)
+    return np.asarray(_log_binom(degree) + k * u - degree * np.logaddexp(0.0, u))
+
+
+def _log_binom(degree: int) -> Floats:
+    k = np.arange(degree + 1)
+    return np.asarray(
+        special.gammaln(degree + 1) - special.gammaln(k + 1) - special.gammaln(degree - k + 1)
+    )
+
+
+def derivative(coefficients: Floats) -> Floats:
+    """Return the coefficients of f'."""
+    return np.asarray((coefficients.shape[-1] - 1) * np.diff(coefficients))
+
+
+def _log_odds(p: Floats) -> Floats:
+    return np.asarray(special.logit(p).clip(ZERO, ONE))
+
+
+def composed(outer: Floats, inner: Floats) -> Floats:
+    """Coefficients of outer(inner(π)): de Casteljau's averages, of polynomials.
+
+    Every step is (1 − f) a + f b with f, 1 − f, a and b of coefficients within [0, 1].
+    """
+    values, weight = outer[..., None], inner[:, None]
+    while values.shape[1] > 1:
+        values = _product(1.0 - weight, values[:, :-1]) + _product(weight, values[:, 1:])
+    return values[:, 0].clip(0.0, 1.0)
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    """c_k = Σ_i binom(p, i) binom(q, k−i) / binom(p+q, k) a_i b_(k−i), averages of a_i b_j."""
+    p, q = a.shape[-1] - 1, b.shape[-1] - 1
+    chances, sums = _log_binom(q), _log_binom(p + q)
+    result = np.zeros((*np.broadcast_shapes(a.shape[:-1], b.shape[:-1]), p + q + 1))
+    for i, log_binom in enumerate(_log_binom(p)):
+        share = np.exp(log_binom + chances - sums[i : i + q + 1])
+        result[..., i : i + q + 1] += share * a[..., i : i + 1] * b
+    return result
+
+
+# Pieces on which f is monotone --------------------------------------------------------------
+
+
+class Pieces(NamedTuple):
+    """Ends in log-odds of the pieces on which f is monotone, and f at them, both (m, J + 1).
+
+    From π = 0 to π = 1; rows with fewer pieces than others have empty ones at the right.
+    """
+
+    ends: Floats
+    values: Floats
+
+    def sides(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Left and right ends of the pieces, and f at either."""
+        return self.ends[:, :-1], self.ends[:, 1:], self.values[:, :-1], self.values[:, 1:]
+
+
+def monotone_pieces(coefficients: Floats) -> Pieces:
+    """Return the pieces of the polynomials (m, p + 1)."""
+    distinct, which = np.unique(coefficients, axis=0, return_inverse=True)
+    ends = _without_duplicates(_with_both_ends(*_possible_turns(distinct), len(distinct)))
+    values = _values_at_ends(distinct, ends)
+    # A possible turn through which f just goes on rising, or falling, is none.
+    steps = np.diff(values)
+    ends[:, 1:-1][steps[:, :-1] * steps[:, 1:] > 0.0] = ONE
+    ends.sort(axis=1)
+    ends = ends[:, : 1 + max(1, int((ends < ONE).sum(axis=1).max(initial=0)))]
+    return Pieces(ends[which], _values_at_ends(distinct, ends)[which])
+
+
+def _values_at_ends(coefficients: Floats, ends: Floats) -> Floats:
+    values = value(coefficients[:, None], ends)
+    values = np.where(ends == ZERO, coefficients[:, :1], values)
+    return np.where(ends == ONE, coefficients[:, -1:], values)
+
+
+def _with_both_ends(row: Rows, u: Floats, rows: int) -> Floats:
+    """Put the points of each row in order between 0 and 1, filled up with ones."""
+    order = np.lexsort((u, row))
+    row, u = row[order], u[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    ends = np.full((rows, 3 + int(rank.max(initial=-1))), ONE)
+    ends[:, 0] = ZERO
+    ends[row, 1 + rank] = u
+    return ends
+
+
+def _without_duplicates(ends: Floats) -> Floats:
+    near = np.diff(special.expit(ends)) <= _SAME_TURN
+    ends[:, 1:][near] = ONE
+    return np.sort(ends, axis=1)
+
+
+def _possible_turns(coefficients: Floats) -> tuple[Rows, Floats]:
+    """Rows and log-odds of all points at which f may turn, and perhaps of some more.
+
+    By Descartes' rule for the Bernstein form a polynomial has no root in (0, 1) if its
+    coefficients do not change sign, and one if they do so once; others are halved by de Casteljau.
+    """
+    slopes = derivative(coefficients)
+    rounding = _NOISE * coefficients.max(axis=1, keepdims=True) * slopes.shape[1]
+    slopes = np.where(np.abs(slopes) <= rounding, 0.0, slopes)
+    row, local = np.arange(len(slopes)), slopes
+    left, right = np.zeros(len(row)), np.ones(len(row))
+    rows, turns = [row[:0]], [left[:0]]
+    for _ in range(_MOST_HALVINGS):
+        changes, first_sign = _sign_changes(local)
+        one, more = changes == 1, changes > 1
+        rows += [row[one], row[more]]
+        middle = 0.5 * (left[more] + right[more])
+        turns += [
+            _turn(slopes[row[one]], left[one], right[one], first_sign[one]),
+            _log_odds(middle),
+        ]
+        row, local = np.tile(row[more], 2), np.concatenate(_split(local[more]))
+        left, right = np.append(left[more], middle), np.append(middle, right[more])
+    return np.concatenate(rows), np.concatenate(turns)
+
+
+def _sign_changes(coefficients: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """How often signs change along each row, zeros left out, and the first sign."""
+    signs = np.sign(coefficients)
+    for k in range(1, signs.shape[1]):
+        signs[:, k] = np.where(signs[:, k] == 0.0, signs[:, k - 1], signs[:, k])
+    changes = (signs[:, 1:] * signs[:, :-1] < 0.0).sum(axis=1)
+    # After the last change the sign is the last one, so before all changes it is this.
+    return changes, signs[:, -1] * (-1.0) ** changes
+
+
+def _split(coefficients: Floats) -> tuple[Floats, Floats]:
+    """Coefficients of the same polynomial on the left and on the right half of its interval."""
+    left, right = np.empty_like(coefficients), np.empty_like(coefficients)
+    level = coefficients
+    for k in range(coefficients.shape[1]):
+        left[:, k], right[:, -1 - k] = level[:, 0], level[:, -1]
+        level = 0.5 * (level[:, :-1] + level[:, 1:])
+    return left, right
+
+
+def _turn(slopes: Floats, left: Floats, right: Floats, first_sign: Floats) -> Floats:
+    """Log-odds of the only root of f' between two points."""
+    return _root(
+        lambda u, at: _scaled(slopes[at], u),
+        _log_odds(left),
+        _log_odds(right),
+        first_sign,
+        -first_sign,
+    )
+
+
+def crossings(pieces: Pieces, coefficients: Floats, q: Floats) -> Floats:
+    """Log-odds in each piece at which f passes q, or the end up to which all or none is below."""
+    left, right, start, end = pieces.sides()
+    level = q[:, None]
+    at_right = (start <= end) == (np.maximum(start, end) <= level)
+    cuts = np.where(at_right, right, left)
+    row, piece = np.nonzero((np.minimum(start, end) < level) & (level < np.maximum(start, end)))
+    coefficients, goal = coefficients[row], q[row]
+    before, after = start[row, piece] - goal, end[row, piece] - goal
+    # f is nowhere steeper than this, so that it does not pass q within some distance of the ends.
+    steepest = 2.0 * np.abs(derivative(coefficients)).max(axis=1, initial=0.0)
+    low = special.logit(special.expit(left[row, piece]) + np.abs(before) / steepest)
+    high = -special.logit(special.expit(-right[row, piece]) + np.abs(after) / steepest)
+    cuts[row, piece] = _root(
+        lambda u, at: value(coefficients[at], u) - goal[at],
+        np.maximum(low, left[row, piece]),
+        np.minimum(high, right[row, piece]),
+        before,
+        after,
+    )
+    return cuts
+
+
+def _root(
+    function: Callable[[Floats, Rows], Floats],
+    low: Floats,
+    high: Floats,
+    at_low: Floats,
+    at_high: Floats,
+) -> Floats:
+    """Solve function = 0 between `low` and `high`, where it is known and its signs differ.
+
+    `function` is called with points and the positions that they belong to.
+    """
+
+    def known(u: Floats, at: Rows) -> Floats:
+        ends = [u <= low[at], u >= high[at]]
+        return np.select(ends, [at_low[at], at_high[at]], function(u, at))
+
+    return np.asarray(elementwise.find_root(known, (low, high), args=(np.arange(len(low)),)).x)

@@ -1,0 +1,215 @@
+"""What a model believes over its domain, asked once and shared by all sections."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+import betafield.report.words as words
+from betafield import survey
+from betafield.observed import Observed, feature_names, observed
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+
+# Points of a curve, cells along a side of a map, and points that stand for a domain of more
+# dimensions (as a power of 2) or for the places of trials.
+CURVE, CELLS, SPREAD, PLACES = 300, 60, 11, 2000
+# Classes that figures show, and those beyond which maps get coarser.
+MOST_OUTCOMES, MANY_OUTCOMES = 8, 3
+
+
+class Belief(NamedTuple):
+    """Posteriors at some points, a column an outcome: one of two classes, or all of more."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    var: Floats
+
+    @property
+    def width(self) -> Floats:
+        """Width of the intervals."""
+        return self.high - self.low
+
+    def taken(self, index: npt.NDArray[np.intp]) -> Belief:
+        """Return those of some points."""
+        return Belief(*(each[index] for each in self))
+
+
+class Subject:
+    """A model with what a report asks of it.
+
+    Parameters
+    ----------
+    model : SmoothBetaClassifier
+        Fitted.
+    level : float
+        Of all intervals.
+    lipschitz : float or None
+        L, where guaranteed intervals are wanted too.
+    """
+
+    def __init__(
+        self, model: SmoothBetaClassifier, level: float = 0.95, lipschitz: float | None = None
+    ) -> None:
+        # As it is now, whatever another thread teaches it meanwhile.
+        self.model = copy.copy(model)
+        self.level = level
+        self.lipschitz = lipschitz
+        self.names = feature_names(model)
+        self.bounds: Floats = self.model.bounds_
+        self.extents: Floats = self.bounds[:, 1] - self.bounds[:, 0]
+
+    # Features and outcomes.
+
+    @cached_property
+    def seen(self) -> Observed:
+        """What was observed, by place."""
+        return observed(self.model)
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """The features that differ between trials, the most relevant first.
+
+        How relevant is the mean of what all windows say; of equals, the one along which the
+        probability changes more.
+        """
+        weights = self.model.weights_
+        relevance = weights["weight"] @ weights["relevance"]
+        found = np.flatnonzero((self.extents > 0) & np.isfinite(self.model.scale_)).tolist()
+        if len(found) < 2:
+            return [int(k) for k in found]
+        swing = {k: float(np.ptp(self.believe(self.along(k)).mean, axis=0).max()) for k in found}
+        return sorted(found, key=lambda k: (-relevance[k], -swing[k], k))
+
+    @cached_property
+    def outcomes(self) -> list[int]:
+        """The classes whose probability is shown: of two the second, of more the most frequent."""
+        k = len(self.model.classes_)
+        if k == 2 or self.seen.counts is None:
+            return [1]
+        by_size = np.argsort(-self.seen.counts.sum(axis=0), kind="stable")[:MOST_OUTCOMES]
+        return sorted(int(i) for i in by_size)
+
+    def outcome_name(self, c: int) -> str:
+        """Return what is called an outcome: the class, or success where classes are 0 and 1."""
+        classes = self.model.classes_
+        if len(classes) == 2 and classes.dtype.kind in "buif" and classes.tolist() == [0, 1]:
+            return ("failure", "success")[c]
+        return words.shown(classes[c])
+
+    @property
+    def distorted(self) -> bool:
+        """Whether the model learned from contexts, and so tells π."""
+        return bool(self.model.field_.totals.distorted)
+
+    def coordinate(self, k: int, value: float) -> str:
+        """Return a coordinate of feature k."""
+        return words.coordinate(float(value), float(self.extents[k]))
+
+    # Points.
+
+    @cached_property
+    def median(self) -> Floats:
+        """The median of the trials, a feature at a time."""
+        return np.array([survey.median(column, self.seen.trials) for column in self.seen.points.T])
+
+    def axis(self, k: int, n: int, ends: bool = True) -> Floats:
+        """Return n coordinates of feature k: from end to end, or the middles of n cells."""
+        low, high = self.bounds[k]
+        if ends:
+            return np.linspace(low, high, n)
+        return np.asarray(low + (high - low) * (np.arange(n) + 0.5) / n)
+
+    def along(self, k: int, n: int = CURVE) -> Floats:
+        """Return points from end to end of feature k, all others at their median."""
+        points = np.tile(self.median, (n, 1))
+        points[:, k] = self.axis(k, n)
+        return points
+
+    def across(self, i: int, j: int, n: int) -> Floats:
+        """Return the middles of n × n cells of features i and j, i running fastest."""
+        points = np.tile(self.median, (n * n, 1))
+        points[:, i] = np.tile(self.axis(i, n, ends=False), n)
+        points[:, j] = np.repeat(self.axis(j, n, ends=False), n)
+        return points
+
+    @property
+    def cells(self) -> int:
+        """Cells along a side of a map."""
+        return CELLS if len(self.outcomes) <= MANY_OUTCOMES else CELLS // 2
+
+    @cached_property
+    def domain(self) -> Floats:
+        """Points spread evenly over the domain."""
+        d = len(self.varying)
+        if d == 0:
+            return self.median[None]
+        if d == 1:
+            return self.along(self.varying[0])
+        if d == 2:
+            return self.across(self.varying[0], self.varying[1], self.cells)
+        unit = qmc.Sobol(d, scramble=False).random_base2(SPREAD) + 0.5**SPREAD / 2
+        points = np.tile(self.median, (len(unit), 1))
+        low, high = self.bounds[self.varying].T
+        points[:, self.varying] = low + (high - low) * unit
+        return points
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.intp]:
+        """Some places of trials, evenly over all trials: the numbers of their rows in `seen`."""
+        if len(self.seen.trials) <= PLACES:
+            return np.arange(len(self.seen.trials))
+        return np.unique(survey.evenly(self.seen.trials, PLACES))
+
+    # Beliefs.
+
+    def believe(self, points: Floats) -> Belief:
+        """Return what is believed at some points, a column an outcome."""
+        posterior = self.model.field_.posterior(points)
+        mean, var = posterior.mean(), posterior.var()
+        return _columns(self.outcomes, mean, *posterior.interval(self.level), var)
+
+    @cached_property
+    def of_domain(self) -> Belief:
+        """What is believed over the domain."""
+        return self.believe(self.domain)
+
+    @cached_property
+    def of_places(self) -> Belief:
+        """What is believed where trials were made."""
+        return self.believe(self.seen.points[self.places])
+
+    def of_all(self) -> Belief:
+        """Return what is believed of one probability for all trials, wherever they were made."""
+        posterior = self._of_all()
+        ends = posterior.interval(self.level)
+        return _columns(self.outcomes, posterior.mean(), *ends, posterior.var())
+
+    def _of_all(self) -> Posterior:
+        return self.model.field_.posterior_of_all(self.median[None])
+
+    def guaranteed(self, points: Floats) -> tuple[Floats, Floats] | None:
+        """Return guaranteed intervals at some points, where they are wanted."""
+        if self.lipschitz is None:
+            return None
+        return self.model.field_.band(points, self.lipschitz, self.level, False)
+
+    def held(self, points: Floats) -> Floats:
+        """Return how many trials the heaviest window has at some points."""
+        return self.model.field_.n_near(points)
+
+
+def _columns(outcomes: Sequence[int], *values: Floats) -> Belief:
+    """Return arrays (m,) or (m, K) as columns of the outcomes."""
+    return Belief(*(v[:, None] if v.ndim == 1 else v[:, list(outcomes)] for v in values))

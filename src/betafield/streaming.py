@@ -1,0 +1,78 @@
+"""Learning from files: names, classes and domain first, then some rows at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import learning, priors, trials, units
+from betafield.learning import Trials
+
+if TYPE_CHECKING:
+    from betafield.field import Field
+    from betafield.files import Batch, Rows
+    from betafield.options import Options
+
+Floats = npt.NDArray[np.float64]
+
+
+def learned(owner: str, options: Options, rows: Rows) -> Field:
+    """Return the field of all rows; `owner` is what errors call the estimator."""
+    field = _begun(owner, options, rows)
+    for batch in rows.read("learning"):
+        with batch.named():
+            field = learning.added(field, _trials(owner, batch, field.features, len(field.classes)))
+    if not field.totals.trials:
+        raise rows.nothing("no row that teaches anything")
+    with rows.working("choosing"):
+        return field.in_order().settled()
+
+
+def _begun(owner: str, options: Options, rows: Rows) -> Field:
+    """Return a field without trials that has the features, classes and domain of the files."""
+    if options.scales_by("std"):
+        raise ValueError(
+            "scale: found 'std', for which fit_files does not read files twice more; give the "
+            "standard deviations as numbers, one a feature"
+        )
+    nowhere, features = trials.first_points(owner, rows.header())
+    units.check_bounds(options.bounds, nowhere, np.zeros(1, dtype=np.bool_))
+    classes = rows.classes()
+    if not callable(options.prior):
+        priors.shapes(options.prior, nowhere, len(classes))
+    corners = nowhere
+    if options.bounds is None:
+        corners = _corners(owner, options, features, len(classes), rows)
+    field = learning.begun(options, features, classes, corners)
+    field.choice.degrees()  # what cannot be is said now, not after all rows
+    return field
+
+
+def _corners(
+    owner: str, options: Options, features: trials.Features, n_classes: int, rows: Rows
+) -> Floats:
+    """Return the lowest and the highest coordinates of trials that teach something."""
+    corners = np.empty((0, features.number))
+    for batch in rows.read("bounds"):
+        with batch.named():
+            some = _trials(owner, batch, features, n_classes)
+            points, _ = learning.located(None, options, n_classes, some)
+        ends = np.concatenate([corners, points])
+        if len(ends):
+            corners = np.stack([ends.min(axis=0), ends.max(axis=0)])
+    if not len(corners):
+        raise rows.nothing("no row that teaches anything")
+    return corners
+
+
+def _trials(owner: str, batch: Batch, features: trials.Features, n_classes: int) -> Trials:
+    """Return some rows of a file, validated."""
+    points = trials.more_points(owner, batch.points(), features)
+    t = len(points)
+    counts, context = batch.counts(), trials.context(batch.context(), t)
+    if counts is not None:
+        return Trials(points, trials.binomial(*counts, t, part=True), None, context)
+    columns = trials.outcomes(batch.outcomes(), np.arange(n_classes))
+    return Trials(points, columns, trials.weights(batch.weights(), t, part=True), context)

@@ -1,0 +1,268 @@
+"""Asking a model over its domain: grids, medians, averages over the trials, and of which class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bernstein, contexts, trials
+from betafield.observed import Observed, feature_index, feature_names, observed
+from betafield.posteriors.base import blocks
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.posteriors import Posterior
+
+Floats = npt.NDArray[np.float64]
+
+# Points a feature, of a curve, of a map and of an average; places that an average is of.
+CURVE, MAP, AVERAGE, AVERAGED = 300, 100, 60, 256
+# Posteriors that are held at once.
+BLOCK = 1 << 14
+
+
+def median(values: Floats, weights: Floats) -> float:
+    """Return the lowest value up to which there is half of the weight.
+
+    Examples
+    --------
+    >>> median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, 0.5 * reached[-1])])
+
+
+def evenly(trials: Floats, n: int) -> npt.NDArray[np.intp]:
+    """Return the rows of n trials spread evenly over all, in the order of the rows.
+
+    Examples
+    --------
+    >>> evenly(np.array([1.0, 8.0, 1.0]), n=5).tolist()
+    [0, 1, 1, 1, 1]
+    """
+    reached = np.cumsum(trials)
+    steps = (np.arange(n) + 0.5) / n * reached[-1]
+    return np.asarray(np.minimum(np.searchsorted(reached, steps), len(reached) - 1))
+
+
+def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
+    """Return the number of a class: of two, the second where none is named."""
+    if class_ is None:
+        return 1
+    known = classes.tolist()
+    if class_ not in known:
+        raise ValueError(f"class_: found {class_!r}; the classes are {known}")
+    return int(known.index(class_))
+
+
+@dataclass(eq=False)
+class Question:
+    """What to ask a fitted model; see `FieldDisplay.from_estimator` for the arguments."""
+
+    model: SmoothBetaClassifier
+    X: Any = None
+    y: Any = None
+    features: Any = None
+    fixed: Any = None
+    under: Any = None
+    class_: Any = None
+    resolution: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolution is not None and (
+            not isinstance(self.resolution, Integral) or self.resolution < 2
+        ):
+            raise ValueError(
+                f"grid_resolution: found {self.resolution!r}; a whole number from 2 on is needed"
+            )
+        if self.y is not None and self.X is None:
+            raise ValueError("X: found None where y was given; both are needed")
+        if self.under is not None:
+            self.under = contexts.checked(self.under)
+            if self.under.ndim != 1:
+                raise ValueError(f"under: found shape {self.under.shape}; one context is needed")
+
+    # Where.
+
+    @cached_property
+    def chosen(self) -> tuple[int, ...]:
+        """The numbers of the features along the axes, one or two."""
+        known = feature_names(self.model)
+        if self.features is None:
+            varies = np.ptp(self.model.bounds_, axis=1) > 0
+            order = np.argsort(-self.model.relevance_ * varies, kind="stable")
+            return tuple(sorted(order[: np.clip(np.count_nonzero(varies), 1, 2)].tolist()))
+        one = isinstance(self.features, (str, Integral))
+        given = [self.features] if one else list(self.features)
+        chosen = tuple(feature_index(known, feature) for feature in given)
+        if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
+            raise ValueError(
+                f"features: found {self.features!r}; one is needed, or two different ones"
+            )
+        return chosen
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those features."""
+        known = feature_names(self.model)
+        return tuple(known[i] for i in self.chosen)
+
+    @cached_property
+    def at(self) -> dict[str, float]:
+        """The other features, and where they are fixed; none of them where they are averaged."""
+        known, given = feature_names(self.model), self._given()
+        if self.averaged:
+            return {}
+        others = [i for i in range(len(known)) if i not in self.chosen]
+        return {known[i]: given.get(i, self._median(i)) for i in others}
+
+    def _given(self) -> dict[int, float]:
+        known, fixed = feature_names(self.model), {}
+        for feature, value in (self.fixed or {}).items():
+            number = feature_index(known, feature)
+            if number in self.chosen:
+                raise ValueError(f"at: found {feature!r}, which is along an axis")
+            if not isinstance(value, Real) or not np.isfinite(float(value)):
+                raise ValueError(f"at: found {value!r} of {feature!r}; a finite number is needed")
+            fixed[number] = float(value)
+        return fixed
+
+    def _median(self, feature: int) -> float:
+        return median(self.seen.points[:, feature], self.seen.trials)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether other features are averaged over the places of trials."""
+        return len(self.chosen) == 1 and self.model.n_features_in_ > 1 and self.fixed is None
+
+    @cached_property
+    def grid(self) -> tuple[Floats, ...]:
+        """The coordinates asked, a feature each, all over the domain."""
+        usual = AVERAGE if self.averaged else (CURVE, MAP)[len(self.chosen) - 1]
+        n = usual if self.resolution is None else int(self.resolution)
+        bounds = self.model.bounds_[list(self.chosen)]
+        return tuple(np.linspace(low, high, n) for low, high in bounds.tolist())
+
+    @cached_property
+    def points(self) -> Floats:
+        """All points asked, in rows; of an average, the places of one coordinate together."""
+        if self.averaged:
+            places, (grid,) = self._typical(), self.grid
+            points = np.tile(places, (len(grid), 1))
+            points[:, self.chosen[0]] = np.repeat(grid, len(places))
+            return points
+        columns = np.meshgrid(*self.grid)
+        points = np.empty((columns[0].size, self.model.n_features_in_))
+        known = feature_names(self.model)
+        for name, value in self.at.items():
+            points[:, known.index(name)] = value
+        for i, column in zip(self.chosen, columns, strict=True):
+            points[:, i] = column.ravel()
+        return points
+
+    def _typical(self) -> Floats:
+        """Return places that stand for all."""
+        n = min(AVERAGED, max(1, int(self.seen.trials.sum())))
+        return np.asarray(self.seen.points[evenly(self.seen.trials, n)])
+
+    # What was seen.
+
+    @cached_property
+    def seen(self) -> Observed:
+        """The trials given, or else those that the model has seen."""
+        if self.X is None:
+            return observed(self.model)
+        points, known = trials.points(self.model, self.X, reset=False), feature_names(self.model)
+        counts = None
+        if self.y is not None:
+            outcome = trials.labels(self.y, len(points))
+            counts = trials.outcomes(outcome, self.model.classes_).T.astype(np.float64)
+        return Observed(points, np.ones(len(points)), counts, known, "y was not given")
+
+    @property
+    def places(self) -> Floats:
+        """Where there were trials, along the axes."""
+        return self.seen.points[:, list(self.chosen)]
+
+    @property
+    def shows_outcomes(self) -> bool:
+        """Whether shares of outcomes along the axis are shares of what the curve is of."""
+        if self.model.n_features_in_ > 1 or self.seen.counts is None:
+            return False
+        return self.X is not None or not (self.is_moved or self.is_distorted)
+
+    # What is believed.
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The numbers of the classes shown."""
+        known = self.model.classes_
+        if len(known) > 2 and len(self.chosen) == 1 and self.class_ is None:
+            return tuple(range(len(known)))
+        return (class_index(known, self.class_),)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the probability is that under a context."""
+        return self.under is not None
+
+    @property
+    def is_distorted(self) -> bool:
+        """Whether the model has learned from contexts, so that outcomes do not show π."""
+        return bool(self.model.field_.totals.distorted)
+
+    def believed(self, level: float) -> tuple[Floats, Floats, Floats]:
+        """Return the posterior mean and the ends of the credible interval, over the grid."""
+        mean, low, high = self._over_grid(
+            lambda points: self._said(self.model.field_.posterior(points), level)
+        )
+        return mean, low, high
+
+    def _said(self, posterior: Posterior, level: float) -> list[Floats]:
+        """Return mean, low and high (m, c) of the classes shown."""
+        if self.is_moved:
+            posterior = posterior.under(self.under)
+        said = [posterior.mean(), *posterior.interval(level)]
+        if said[0].ndim > 1:
+            return [values[:, list(self.classes)] for values in said]
+        if self.classes == (0,):  # what is not a success is a failure
+            mean, low, high = said
+            said = [1.0 - mean, 1.0 - high, 1.0 - low]
+        return [values[:, None] for values in said]
+
+    def banded(self, lipschitz: float, level: float, simultaneous: bool) -> tuple[Floats, Floats]:
+        """Return the guaranteed band over the grid; an average is of simultaneous ones.
+
+        Under a context, each point's interval is taken through it before any average: the mean of
+        a curve's values is not the curve's value of the mean.
+        """
+        at_once = simultaneous or self.averaged
+
+        def ask(points: Floats) -> list[Floats]:
+            ends = self.model.field_.band(points, lipschitz, level, at_once)
+            if self.is_moved:
+                ends = bernstein.image(self.under, *ends)
+            return [end[:, None] for end in ends]
+
+        low, high = self._over_grid(ask)
+        return (1.0 - high, 1.0 - low) if self.classes == (0,) else (low, high)
+
+    def _over_grid(self, ask: Callable[[Floats], list[Floats]]) -> tuple[Floats, ...]:
+        """Return answers (m, c) at all points in the shape of the grid, averages taken."""
+        parts = [ask(self.points[block]) for block in blocks(len(self.points), BLOCK)]
+        answers = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        n_classes = answers[0].shape[1]
+        if len(self.grid) == 2:
+            x, y = self.grid
+            return tuple(values.reshape(len(y), len(x)) for values in answers)
+        if self.averaged:
+            answers = [v.reshape(len(self.grid[0]), -1, n_classes).mean(axis=1) for v in answers]
+        return tuple(values[:, 0] if n_classes == 1 else values for values in answers)
