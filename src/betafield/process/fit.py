@@ -24,7 +24,7 @@ from betafield.process import linear
 from betafield.process.basis import Prior
 from betafield.process.laplace import ROUGH, Mode, Slopes, mode, slopes
 from betafield.process.links import LINKS, Link
-from betafield.process.rows import MOST_ROWS, Rows
+from betafield.process.rows import COARSE, Rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def climb(problem: Problem, start: Floats, near: Floats | None = None) -> Ascent
 def sampled(rows: Rows) -> Rows:
     """Return the rows from which hyper-parameters are learned: all, or those of lowest hash."""
     count, d = rows.x.shape
-    if d in MOST_ROWS or count <= LEARNED_FROM:
+    if d in COARSE.most or count <= LEARNED_FROM:
         return rows
     lowest = np.argsort(hashes(rows), kind="stable")[:LEARNED_FROM]
     return rows.taken(np.sort(lowest))

@@ -21,9 +21,20 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Order = npt.NDArray[np.intp]
 
-# Rows beyond which trials are gathered in cells, and cells per feature, by number of features.
-MOST_ROWS = {1: 256, 2: 1_600, 3: 3_000}
-CELLS = {1: 256, 2: 40, 3: 16}
+
+class Grid(NamedTuple):
+    """Rows beyond which trials are gathered in cells, and cells per feature.
+
+    Both by number of features; with more features rows are places.
+    """
+
+    most: dict[int, int]
+    cells: dict[int, int]
+
+
+# What a process is fitted to, and what windows of its residuals add up.
+COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16})
+FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40})
 # Contexts that are told apart exactly, and steps of [0, 1] by which more of them are.
 FEW, STEPS = 16, 16
 # The context of a trial that was seen as it is.
@@ -80,6 +91,7 @@ def gather(
     successes: Ints,
     context: Floats | None = None,
     unit: float = 1.0,
+    grid: Grid = COARSE,
 ) -> Rows:
     """Return the rows of trials at points of the unit box, in any order and any number of parts.
 
@@ -93,11 +105,11 @@ def gather(
     (array([0.2, 0.5]), array([4., 3.]), array([0., 2.]))
     """
     given = _given(x, trials, successes, context, unit)
-    most = MOST_ROWS.get(x.shape[1])
+    most = grid.most.get(x.shape[1])
     if most is not None and _surely_more(given, most):
-        return by_cell(given)
+        return by_cell(given, grid)
     rows = by_place(given)
-    return rows if most is None or len(rows.x) <= most else by_cell(rows)
+    return rows if most is None or len(rows.x) <= most else by_cell(rows, grid)
 
 
 def _given(x: Floats, trials: Ints, successes: Ints, context: Floats | None, unit: float) -> Rows:
@@ -147,9 +159,9 @@ def by_place(rows: Rows) -> Rows:
     )
 
 
-def by_cell(rows: Rows) -> Rows:
+def by_cell(rows: Rows, grid: Grid = COARSE) -> Rows:
     """Return one row per cell of the grid and bin of the context, at the mean of its trials."""
-    order, starts = _sorted(cells(rows.x), _bins(rows.context))
+    order, starts = _sorted(cells(rows.x, grid), _bins(rows.context))
     weight = _weights(rows.trials)[order]
     total = np.add.reduceat(weight, starts)
 
@@ -187,9 +199,9 @@ def _sorted(cells: Ints, bins: Ints) -> tuple[Order, Order]:
     return order, _starts(ordered[1:] != ordered[:-1])
 
 
-def cells(x: Floats) -> Ints:
+def cells(x: Floats, grid: Grid = COARSE) -> Ints:
     """Return the number of the cell in which each point is."""
-    side = CELLS[x.shape[1]]
+    side = grid.cells[x.shape[1]]
     number = np.zeros(len(x), dtype=np.int64)
     for axis in x.T:
         number = number * side + np.minimum((axis * side).astype(np.int64), side - 1)
