@@ -9,17 +9,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import learning, trials
+from betafield import learning, smooth, trials
 from betafield._locks import writing
 from betafield.field import Field
 from betafield.learned import Learned
 from betafield.learning import Trials
 from betafield.options import Options
+from betafield.smooth import SmoothField
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
+AnyField = Field | SmoothField
 
 
 class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
@@ -115,6 +117,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         self,
         bandwidth: float | str = "auto",
         *,
+        method: str = "auto",
         lipschitz: float = 1.0,
         metric: str = "euclidean",
         scale: Any = "auto",
@@ -125,6 +128,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
+        self.method = method
         self.lipschitz = lipschitz
         self.metric = metric
         self.scale = scale
@@ -412,19 +416,19 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     def _options(self) -> Options:
         return Options.of(self).checked()
 
-    def _known(self) -> Field | None:
+    def _known(self) -> AnyField | None:
         """Return what was learned so far, if anything."""
         return self.__dict__.get("_field_")
 
-    def _points(self, known: Field | None, X: Any) -> tuple[Floats, trials.Features]:
+    def _points(self, known: AnyField | None, X: Any) -> tuple[Floats, trials.Features]:
         """Return the points of trials, and the features there are."""
         if known is None:
             return trials.first_points(type(self).__name__, X)
         return trials.more_points(type(self).__name__, X, known.features), known.features
 
     def _of_labels(
-        self, known: Field | None, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any
-    ) -> Field:
+        self, known: AnyField | None, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any
+    ) -> AnyField:
         """Return the field that knows these trials too."""
         options = self._options()
         points, features = self._points(known, X)
@@ -432,13 +436,11 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         weight = trials.weights(sample_weight, len(points))
         every = self._classes(known, outcome, classes)
         columns, context = trials.outcomes(outcome, every), trials.context(context, len(points))
-        return learning.taught(
-            known, options, features, every, Trials(points, columns, weight, context)
-        )
+        return _taught(known, options, features, every, Trials(points, columns, weight, context))
 
     def _of_counts(
-        self, known: Field | None, X: Any, successes: Any, held: Any, context: Any
-    ) -> Field:
+        self, known: AnyField | None, X: Any, successes: Any, held: Any, context: Any
+    ) -> AnyField:
         options = self._options()
         points, features = self._points(known, X)
         classes = np.array([0, 1]) if known is None else known.classes
@@ -446,12 +448,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
             raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
         columns = trials.binomial(successes, held, len(points))
         context = trials.context(context, len(points))
-        return learning.taught(
-            known, options, features, classes, Trials(points, columns, None, context)
-        )
+        return _taught(known, options, features, classes, Trials(points, columns, None, context))
 
     def _classes(
-        self, known: Field | None, outcome: npt.NDArray[Any], classes: Any
+        self, known: AnyField | None, outcome: npt.NDArray[Any], classes: Any
     ) -> npt.NDArray[Any]:
         """Return all classes that may come; raise if others were said before."""
         if known is None:
@@ -462,6 +462,31 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
                 f"the first call said {known.classes.tolist()}"
             )
         return known.classes
+
+
+def _taught(
+    known: AnyField | None,
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[Any],
+    some: Trials,
+) -> AnyField:
+    """Return the field that knows these trials too, of the kind that is asked for."""
+    if known is not None:
+        _require_kept(known, options)
+    if options.is_smooth:
+        return smooth.taught(known, options, features, classes, some)
+    return learning.taught(known, options, features, classes, some)
+
+
+def _require_kept(known: AnyField, options: Options) -> None:
+    """Raise if the trials so far were kept for another method."""
+    if isinstance(known, SmoothField) != options.is_smooth:
+        raise ValueError(
+            f"method: found {options.method!r} with bandwidth={options.bandwidth!r}; the trials so "
+            f"far were kept for method={known.options.method!r} with "
+            f"bandwidth={known.options.bandwidth!r}, so fit all of them anew"
+        )
 
 
 def load(path: Any) -> SmoothBetaClassifier:

@@ -250,6 +250,14 @@ class Field:
             self.windows.metric,
         )
 
+    @property
+    def reaches(self) -> list[tuple[float, Floats]]:
+        """How far windows reach along each feature, in its own units, with their weights."""
+        unit = self.units.unit
+        return [
+            (float(r["weight"]), r["width"] / r["relevance"] * unit) for r in self.weights
+        ]
+
     def places(self) -> list[Places]:
         """Return the places of all trials, in scaled units; one may stand in several parts."""
         places: list[Places] = self.windows.places
@@ -435,13 +443,11 @@ class Field:
                 f"other: its sharing is {other.sharing!r}, here it is {self.sharing!r}"
             )
         ranged = all(f.options.scales_by("auto", "range", "ard") for f in (self, other))
-        _require_equal("n_features_in_", self.features.number, other.features.number)
-        _require_equal("feature_names_in_", self.features.names, other.features.names)
-        _require_equal("classes_", self.classes, other.classes)
+        require_same_question(self, other)
         if ranged:
-            _require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
+            require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
         else:
-            _require_equal("scale_", self.units.unit, other.units.unit)
+            require_equal("scale_", self.units.unit, other.units.unit)
         if not np.array_equal(self.units.origin, other.units.origin):
             _raise_for("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
 
@@ -449,7 +455,14 @@ class Field:
 SAME_BOUNDS = "give both the same `bounds`"
 
 
-def _require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be equal") -> None:
+def require_same_question(ours: Any, theirs: Any) -> None:
+    """Raise unless two fields have the same features and classes."""
+    require_equal("n_features_in_", ours.features.number, theirs.features.number)
+    require_equal("feature_names_in_", ours.features.names, theirs.features.names)
+    require_equal("classes_", ours.classes, theirs.classes)
+
+
+def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be equal") -> None:
     if not np.array_equal(np.asarray(ours), np.asarray(theirs)):
         _raise_for(name, ours, theirs, hint)
 

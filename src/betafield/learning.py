@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.field import Field
 from betafield.options import Options
+from betafield.sums import Sums
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,14 +105,34 @@ def located(
     return points, evidence
 
 
+def require_two_classes(n_classes: int, context: Floats | None) -> None:
+    """Raise for contexts of more than two classes."""
+    if context is not None and n_classes > 2:
+        raise ValueError(
+            f"context: found one where there are {n_classes} classes; contexts are for two"
+        )
+
+
+def in_windows(
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[np.generic],
+    bounds: Floats,
+    sums: Sums,
+) -> Field:
+    """Return the field of windows that knows the trials of these sums."""
+    measured = units.measure(options.scale, bounds, bounds.T, lambda: np.ones(2))
+    field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
+    for part in sums.trials():
+        field = added(field, Trials(*part))
+    return dataclasses.replace(field, options=options).settled()
+
+
 def evident(known: Field | None, options: Options, n_classes: int, some: Trials) -> Evidence:
     """Return what trials teach, wherever they were made; raise for impossible outcomes."""
     if some.context is None:
         return encode.plain(some.columns, some.weight)
-    if n_classes > 2:
-        raise ValueError(
-            f"context: found one where there are {n_classes} classes; contexts are for two"
-        )
+    require_two_classes(n_classes, some.context)
     if known is not None and known.totals.distorted and options.sharing != known.sharing:
         raise ValueError(
             f"sharing: found {options.sharing!r}; the trials so far were kept for "

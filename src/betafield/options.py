@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from betafield import bandwidth as widths
 from betafield import checks
 
+METHODS = ("auto", "process", "windows")
 METRICS = ("euclidean", "chebyshev", "manhattan")
 SHARINGS = ("exact", "mean")
 
@@ -15,6 +16,7 @@ class Options(NamedTuple):
     """The options of `SmoothBetaClassifier`, as they are at one moment."""
 
     bandwidth: float | str = "auto"
+    method: str = "auto"
     lipschitz: float = 1.0
     metric: str = "euclidean"
     scale: Any = "auto"
@@ -32,6 +34,14 @@ class Options(NamedTuple):
     def checked(self) -> Options:
         """Return them; raise for the first that is not allowed."""
         widths.check(self.bandwidth)
+        checks.one_of("method", self.method, METHODS)
+        if self.is_smooth:
+            self._require_smooth()
+        elif self.method == "process":
+            raise ValueError(
+                f"bandwidth: found {self.bandwidth!r} with method='process', which has no windows; "
+                "leave one of the two out"
+            )
         checks.one_of("metric", self.metric, METRICS)
         checks.one_of("degree", self.degree, ("auto", 0, 1, 2))
         checks.one_of("sharing", self.sharing, SHARINGS)
@@ -41,6 +51,28 @@ class Options(NamedTuple):
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
             checks.require(self.n_jobs, "n_jobs", self.n_jobs, rule)
         return self
+
+    def _require_smooth(self) -> None:
+        """Raise for what is said of windows where there are none."""
+        is_usual = isinstance(self.prior, list | tuple) and tuple(self.prior) == (1.0, 1.0)
+        if not is_usual:
+            raise ValueError(
+                f"prior: found {self.prior!r} with method={self.method!r}, which learns what is "
+                "believed before; priors are for windows, so give method='windows' or a bandwidth"
+            )
+        if self.sharing != "exact":
+            raise ValueError(
+                f"sharing: found {self.sharing!r} with method={self.method!r}, which takes every "
+                "trial by its own context; 'mean' is for windows, so give method='windows' or a "
+                "bandwidth"
+            )
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether a process is asked for: a bandwidth that is given means windows."""
+        return self.method != "windows" and isinstance(self.bandwidth, str) and (
+            self.bandwidth == "auto"
+        )
 
     def scales_by(self, *names: str) -> bool:
         """Return whether units are asked for by one of these names."""

@@ -79,11 +79,7 @@ class Evidence(NamedTuple):
 
     def present(self, n_rows: int) -> npt.NDArray[np.bool_]:
         """Return which rows of X there are trials of."""
-        if self.rows is None:
-            return np.ones(n_rows, dtype=np.bool_)
-        mask = np.zeros(n_rows, dtype=np.bool_)
-        mask[self.rows] = True
-        return mask
+        return _mask(self.rows, n_rows)
 
     def weights(self, n_classes: int) -> Floats:
         """Return how many trials each stands for."""
@@ -108,6 +104,48 @@ def plain(columns: Columns, weight: Floats | None) -> Evidence:
     return Evidence(np.flatnonzero(present), counts[:, present], None, totals)
 
 
+class Counted(NamedTuple):
+    """Trials as they were seen, those that teach something.
+
+    Parameters
+    ----------
+    rows : array of shape (n,) or None
+        The row of X at which each was made; None: all of them, in their order.
+    counts : array of shape (c, n)
+        Trials per class, and their fractions if there are any.
+    context : array of shape (n, p + 1) or None
+    totals : Totals
+    """
+
+    rows: Ints | None
+    counts: Columns
+    context: Floats | None
+    totals: Totals
+
+    def present(self, n_rows: int) -> npt.NDArray[np.bool_]:
+        """Return which rows of X there are trials of."""
+        return _mask(self.rows, n_rows)
+
+
+def _mask(rows: Ints | None, n_rows: int) -> npt.NDArray[np.bool_]:
+    """Return which rows these are; None: all of them."""
+    mask = np.full(n_rows, rows is None)
+    if rows is not None:
+        mask[rows] = True
+    return mask
+
+
+def counted(columns: Columns, weight: Floats | None, context: Floats | None) -> Counted:
+    """Return the counts and contexts of trials; raise for an outcome that was impossible."""
+    if context is None:
+        seen = plain(columns, weight)
+        return Counted(seen.rows, seen.counts, None, seen.totals)
+    learned, context = _learned(columns, weight, context)
+    rows = np.unique(learned.rows)
+    amount = None if weight is None else weight[rows]
+    return Counted(rows, tally(columns[:, rows], amount), context[rows], _totals(learned))
+
+
 def distorted(
     columns: Columns,
     weight: Floats | None,
@@ -119,6 +157,17 @@ def distorted(
 
     `known` are polynomials counted already. Raises for an outcome that was impossible.
     """
+    learned, _ = _learned(columns, weight, context)
+    if contexts.is_affine(learned.context).all():
+        learned = learned._replace(context=learned.context[:, [0, -1]])
+    require_countable("trials", learned.held * learned.size, MOST / lattice.UNIT)
+    return _mean(learned) if sharing == "mean" else _exact(learned, known)
+
+
+def _learned(
+    columns: Columns, weight: Floats | None, context: Floats
+) -> tuple[_Trials, Floats]:
+    """Return the trials that teach something, and contexts with two coefficients at least."""
     if context.shape[1] == 1:
         context = np.repeat(context, 2, axis=1)
     # Weights too small to be counted are none, as without contexts.
@@ -127,11 +176,7 @@ def distorted(
         there &= weight * FRACTIONS > 0.5
     _require_possible(there, context)
     happened = [_happened(columns[k], there[k], weight, context, bool(k)) for k in (0, 1)]
-    learned = _Trials(*(np.concatenate(parts) for parts in zip(*happened, strict=True)))
-    if contexts.is_affine(learned.context).all():
-        learned = learned._replace(context=learned.context[:, [0, -1]])
-    require_countable("trials", learned.held * learned.size, MOST / lattice.UNIT)
-    return _mean(learned) if sharing == "mean" else _exact(learned, known)
+    return _Trials(*(np.concatenate(parts) for parts in zip(*happened, strict=True))), context
 
 
 class _Trials(NamedTuple):

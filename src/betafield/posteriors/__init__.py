@@ -5,6 +5,7 @@ from betafield.posteriors.base import Posterior
 from betafield.posteriors.beta import Beta
 from betafield.posteriors.contextual import Contextual
 from betafield.posteriors.dirichlet import Dirichlet
+from betafield.posteriors.latent import LatentNormal
 from betafield.posteriors.mixture import Mixture
 from betafield.posteriors.reference import constant_offset_mixture, exact_mixture
 
@@ -12,6 +13,7 @@ __all__ = [
     "Beta",
     "Contextual",
     "Dirichlet",
+    "LatentNormal",
     "Mixture",
     "Posterior",
     "constant_offset_mixture",

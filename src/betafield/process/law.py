@@ -31,6 +31,7 @@ from betafield.process import averages, linear
 from betafield.process.basis import Basis
 from betafield.process.design import design
 from betafield.process.fit import Fit, weights
+from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
 
 Floats = npt.NDArray[np.float64]
@@ -79,25 +80,6 @@ class Latent(NamedTuple):
     mean: Floats
     narrow: Floats
     wide: Floats
-
-
-class Laws(NamedTuple):
-    """What is believed of π at points: a mixture of normal laws of f under links.
-
-    Parameters
-    ----------
-    links : tuple of Link
-        One per component.
-    weights : array of shape (c,)
-        They add up to 1.
-    centres, deviations : array of shape (c, q)
-        Of f, per component and point.
-    """
-
-    links: tuple[Link, ...]
-    weights: Floats
-    centres: Floats
-    deviations: Floats
 
 
 def surface(fit: Fit) -> Surface:

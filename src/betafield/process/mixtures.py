@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from betafield.process import averages
-from betafield.process.law import Laws
+from betafield.process.laws import Laws
 from betafield.process.links import Link
 
 Floats = npt.NDArray[np.float64]
@@ -43,16 +43,21 @@ def cdf(laws: Laws, p: Floats) -> Floats:
 
 
 def quantile(laws: Laws, q: float) -> Floats:
-    """Return the p with P(π ≤ p) = q, per point.
+    """Return the p with P(π ≤ p) = q, per point."""
+    return quantiles(laws, np.full(laws.centres.shape[1], q))
+
+
+def quantiles(laws: Laws, q: Floats) -> Floats:
+    """Return the p with P(π ≤ p) = q, for levels (…, points) strictly between 0 and 1.
 
     Between the components' own quantiles, by Newton's steps, halving where they would leave.
     """
-    z = float(ndtri(q))
+    z = ndtri(q)
     ends = np.stack([link.value(c + z * s) for link, c, s in _each(laws)])
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    p = np.asarray((laws.weights[:, None] * ends).sum(axis=0))
     if len(laws.links) == 1:
-        return p
+        return np.asarray(ends[0])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    p = np.tensordot(laws.weights, ends, axes=1)
     for _ in range(STEPS):
         excess = cdf(laws, p) - q
         low, high = np.where(excess < 0, p, low), np.where(excess < 0, high, p)

@@ -32,7 +32,8 @@ from betafield.process.basis import Prior
 from betafield.process.boxes import Box
 from betafield.process.fit import Fit, Problem, fit_links, settled, weights
 from betafield.process.ladder import UNIT, WIDTHS
-from betafield.process.law import Laws, Surface
+from betafield.process.law import Surface
+from betafield.process.laws import Laws
 from betafield.process.links import LINKS
 from betafield.process.residuals import (
     columns,

@@ -24,7 +24,7 @@ from scipy.special import expit, logit
 
 from betafield.process import averages
 from betafield.process.ladder import UNIT, units, window_sums
-from betafield.process.law import Laws
+from betafield.process.laws import Laws
 from betafield.process.likelihood import TINY, polynomial
 from betafield.process.links import LOGIT
 from betafield.process.rows import Rows

@@ -1,0 +1,338 @@
+"""What the default model has learned: a process for what is smooth, windows for what is not.
+
+A `SmoothField` holds the sums of the trials by place, in the features' own units, and what was found
+of the process and of the windows of its residuals (`betafield.process`). It is an immutable value:
+to learn is to make another one. Finding is left to the first question, so that trials may come in
+any number of batches before; where questions come after every trial, what was found for a few trials
+less still serves (`GROWTH`), until `settled`. A settled field is a function of the sums by place and
+the options alone.
+
+With three classes and more there is one field per class, against the others. Their means are made to
+add up to 1, and the posterior is the Dirichlet with these means and the variance that they have on
+average,
+
+    α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k.
+
+Guarantees are those of windows (`betafield.bands`), over the same trials: `windowed`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import learning, trials, units
+from betafield.evidence.encode import counted
+from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
+from betafield.learning import Trials
+from betafield.options import Options
+from betafield.posteriors import Dirichlet, LatentNormal
+from betafield.sums import Sums
+from betafield.units import Units
+
+if TYPE_CHECKING:
+    from betafield.bands import Bands
+    from betafield.evidence import Totals
+    from betafield.posteriors import Posterior
+    from betafield.process.model import Found, Smooth
+    from betafield.process.model import Sums as ProcessSums
+    from betafield.windows import Places
+
+Floats = npt.NDArray[np.float64]
+Records = npt.NDArray[Any]
+
+# Trials, in shares of those there were, until what was found is found anew.
+GROWTH = 1.1
+# The least weight that all classes together have, in trials.
+LEAST_TRIALS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothField:
+    """A smooth probability, as far as trials have shown it.
+
+    Parameters
+    ----------
+    options : Options
+        What was asked for.
+    features : Features
+    classes : array of shape (K,)
+    sums : Sums
+        The trials by place.
+    found : tuple of Found, one or one per class, or None
+        What was last found of process and windows.
+    found_at : Totals or None
+        The trials for which it was.
+    """
+
+    options: Options
+    features: trials.Features
+    classes: npt.NDArray[Any]
+    sums: Sums
+    found: tuple[Found, ...] | None = None
+    found_at: Totals | None = None
+
+    # Learning.
+
+    def learned(self, more: Sums) -> Self:
+        """Return the field that knows these trials too."""
+        return dataclasses.replace(self, sums=self.sums.plus(more), **self._found_so_far)
+
+    def merged(self, other: SmoothField) -> Self:
+        """Return the field that knows the trials of both; it is to be settled."""
+        require_same_question(self, other)
+        if self.options.bounds is not None or other.options.bounds is not None:
+            require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
+        return dataclasses.replace(
+            self, sums=self.sums.plus(other.sums), found=None, found_at=None
+        )
+
+    def settled(self) -> Self:
+        """Return the field with process and windows found for all of its trials."""
+        if self.is_settled:
+            return self
+        return dataclasses.replace(self, found=self._find(), found_at=self.totals)
+
+    def asked_for(self, options: Options) -> Self:
+        """Return the field with other options, which count from now on."""
+        if all(a is b for a, b in zip(options, self.options, strict=True)):
+            return self
+        if _decisive(options) == _decisive(self.options):
+            return dataclasses.replace(self, options=options, **self._found_so_far)
+        return dataclasses.replace(self, options=options, found=None, found_at=None)
+
+    def with_only(self, sums: Sums) -> Self:
+        """Return a field with what was found here that knows these trials alone."""
+        found, _ = self.serving
+        return dataclasses.replace(self, sums=sums, found=found, found_at=sums.totals)
+
+    # What there is to know about it.
+
+    @property
+    def totals(self) -> Totals:
+        """How many trials there are, and how distorted they were."""
+        return self.sums.totals
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether process and windows were found for all trials there are."""
+        return self.found_at == self.totals and self.found is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all there is to learn from are two classes without contexts."""
+        return len(self.classes) == 2 and not self.totals.distorted
+
+    @functools.cached_property
+    def bounds(self) -> Floats:
+        """The domain (d, 2): as given, or that of all trials."""
+        given = self.options.bounds
+        return self.sums.bounds() if given is None else units.domain(given, np.empty((0, 0)))
+
+    @property
+    def units(self) -> Units:
+        """Shares of the domain."""
+        return self.windowed.units
+
+    @property
+    def sides(self) -> Floats:
+        """Lengths of the domain, in those units."""
+        return self.windowed.sides
+
+    @functools.cached_property
+    def serving(self) -> tuple[tuple[Found, ...], Totals]:
+        """What answers now are made of, and the trials for which it was found."""
+        if self.found is not None and self.found_at is not None:
+            before, now = self.found_at.trials, self.totals.trials
+            if before <= now <= GROWTH * before:
+                return self.found, self.found_at
+        return self._find(), self.totals
+
+    @functools.cached_property
+    def smooth(self) -> tuple[Smooth, ...]:
+        """What answers questions: one, or one per class."""
+        from betafield.process.model import build
+
+        found, _ = self.serving
+        return tuple(
+            build(each, self.bounds, one)
+            for each, one in zip(self._per_class(), found, strict=True)
+        )
+
+    @property
+    def length_scales(self) -> Floats:
+        """How far trials reach along each feature, in its own units."""
+        shares = np.min([smooth.lengths for smooth in self.smooth], axis=0)
+        return np.asarray(shares * (self.bounds[:, 1] - self.bounds[:, 0]))
+
+    @property
+    def reaches(self) -> list[tuple[float, Floats]]:
+        """How far trials reach along each feature, in its own units, with the weight of that."""
+        return [(1.0, self.length_scales)]
+
+    @property
+    def relevance(self) -> Floats:
+        """Inverse length scales in shares of the domain, 1 for the shortest."""
+        shares = np.min([smooth.lengths for smooth in self.smooth], axis=0)
+        return np.asarray(shares.min() / shares)
+
+    @property
+    def weights(self) -> Records:
+        """The components in use, the heaviest first; of classes those of the first."""
+        return _records(self.smooth[0], self.features.number)
+
+    @functools.cached_property
+    def windowed(self) -> Field:
+        """The same trials in windows of the width that theory has: for guarantees and counts."""
+        options = self.options._replace(method="windows", bandwidth="theory", scale="range")
+        return learning.in_windows(options, self.features, self.classes, self.bounds, self.sums)
+
+    @property
+    def windows(self) -> Any:
+        """The sums of the trials, by place, in scaled units."""
+        return self.windowed.windows
+
+    @property
+    def sharing(self) -> str:
+        """How trials under contexts count in windows."""
+        return self.options.sharing
+
+    @property
+    def polynomials(self) -> tuple[Any, ...]:
+        """The polynomial contexts that windows count."""
+        return self.windowed.polynomials
+
+    def places(self) -> list[Places]:
+        """Return the places of all trials, in scaled units."""
+        return self.windowed.places()
+
+    # Asking.
+
+    def posterior(self, points: Floats, _: Any = None) -> Posterior:
+        """Return the posterior of the success probability at each of the points (m, d)."""
+        each = [LatentNormal(s.laws(points, self.options.n_jobs)) for s in self.smooth]
+        return each[0] if len(each) == 1 else joined(each)
+
+    def mean(self, points: Floats) -> Floats:
+        """Return the posterior means at each of the points (m, d)."""
+        return self.posterior(points).mean()
+
+    def n_near(self, points: Floats) -> Floats:
+        """Return how many trials lie within the width that theory has for windows."""
+        return self.windowed.n_near(points)
+
+    def posterior_of_all(self, point: Floats) -> Posterior:
+        """Return what is believed at a point (1, d) if all trials had been made there."""
+        return self.windowed.posterior_of_all(point)
+
+    def band(
+        self, points: Floats, lipschitz: float, level: float, simultaneous: bool
+    ) -> tuple[Floats, Floats]:
+        """Return intervals (low, high) that hold π with a probability of at least `level`."""
+        return self.windowed.band(points, lipschitz, level, simultaneous)
+
+    def more_trials(
+        self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
+    ) -> Floats:
+        """Return how many more trials make the band this narrow."""
+        return self.windowed.more_trials(points, width, lipschitz, level, simultaneous)
+
+    def bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
+        """Return what computes intervals with a guarantee; raise if there is none."""
+        return self.windowed.bands(lipschitz, level, simultaneous)
+
+    # Inside.
+
+    @property
+    def _found_so_far(self) -> dict[str, Any]:
+        """What was found last: for a question that was asked, or before."""
+        found, found_at = self.__dict__.get("serving", (self.found, self.found_at))
+        return {"found": found, "found_at": found_at}
+
+    def _find(self) -> tuple[Found, ...]:
+        from betafield.process.model import find
+
+        has_windows = self.options.method == "auto"
+        return tuple(find(each, self.bounds, has_windows) for each in self._per_class())
+
+    def _per_class(self) -> list[ProcessSums]:
+        """Return the trials of each class against the others; of two, of the second alone."""
+        from betafield.process.model import Sums as ProcessSums
+
+        points, counts, context, unit = self.sums.rows()
+        total, last = counts.sum(axis=0), len(self.classes)
+        chosen = [1] if last == 2 else range(last)
+        return [ProcessSums(points, total, counts[k], context, unit) for k in chosen]
+
+
+def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
+    """Return a field without trials."""
+    return SmoothField(options, features, classes, Sums(features.number, len(classes)))
+
+
+def taught(
+    known: SmoothField | None,
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[Any],
+    some: Trials,
+) -> SmoothField:
+    """Return the field that knows these trials too; the first are settled."""
+    if known is None:
+        first = added(begun(options, features, classes), some)
+        if not first.totals.trials:
+            raise ValueError(learning.NOTHING_LEARNED)
+        return first.settled()
+    return added(known.asked_for(options), some)
+
+
+def added(field: SmoothField, some: Trials) -> SmoothField:
+    """Return the field that knows these trials too; raise for impossible or unbounded ones."""
+    learning.require_two_classes(len(field.classes), some.context)
+    seen = counted(some.columns, some.weight, some.context)
+    units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
+    more = Sums.of(some.points, len(field.classes), seen)
+    return field.learned(more) if more.totals.trials else field
+
+
+def joined(each: list[LatentNormal]) -> Dirichlet:
+    """Return what fields of every class against the others believe together."""
+    mean = np.stack([post.mean() for post in each], axis=1)
+    var = np.stack([post.var() for post in each], axis=1)
+    mean = np.maximum(mean / mean.sum(axis=1, keepdims=True), 1e-12)
+    amount = (mean * (1.0 - mean)).sum(axis=1) / np.maximum(var.sum(axis=1), 1e-300) - 1.0
+    return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
+
+
+def _decisive(options: Options) -> tuple[Any, ...]:
+    """Return the options on which depends what is found."""
+    bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
+    scale = options.scale if isinstance(options.scale, str | None) else "given"
+    return options.method, scale, bounds
+
+
+def _records(smooth: Smooth, d: int) -> Records:
+    """Return the components of a field as a table."""
+    kinds = [
+        ("part", "U7"),
+        ("link", "U13"),
+        ("length_scales", np.float64, (d,)),
+        ("stretch", np.float64, (d,)),
+        ("width", np.float64),
+        ("tau", np.float64),
+        ("weight", np.float64),
+    ]
+    nothing = np.full(d, np.nan)
+    rest = 1.0 - sum(window.weight for window in smooth.windows)
+    rows = [
+        ("process", fit.problem.link.name, fit.lengths, nothing, np.nan, np.nan, rest * weight)
+        for fit, weight in zip(smooth.fits, smooth.weights, strict=True)
+    ]
+    rows += [("windows", "logit", nothing, *window) for window in smooth.windows]
+    table = np.array([tuple(row) for row in rows], dtype=kinds)
+    return table[np.argsort(-table["weight"], kind="stable")]

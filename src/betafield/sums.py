@@ -1,0 +1,239 @@
+"""Trials by place, as they were seen: what is kept of them, and all that is.
+
+A place is a point with the context that its trials share. Its counts are whole numbers (the layout
+is `evidence.columns`'s: trials per class, and their fractions), so sums of sums are the same whatever
+the order, batches or merges. Trials that teach nothing, whose context has equal coefficients, are not
+kept.
+
+Contexts are kept by their number of coefficients: none for trials seen as they are, two for affine
+contexts, and more for polynomials. They are raised to one degree only where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bernstein, contexts
+from betafield.evidence.columns import FRACTIONS, Columns, Totals
+from betafield.evidence.encode import Counted
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Parts that are kept apart before they are joined, at the most.
+MOST_PARTS = 256
+# Sums of trials stay below this in the units in which they are asked for.
+MOST_BITS = 60
+
+
+class Part(NamedTuple):
+    """Places and their counts; a place may stand there several times.
+
+    Parameters
+    ----------
+    points : array of shape (r, d)
+    counts : integer array of shape (c, r)
+    context : array of shape (r, p + 1)
+        p + 1 is 0 for trials seen as they are.
+    """
+
+    points: Floats
+    counts: npt.NDArray[Any]
+    context: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.points)
+
+
+class Rows(NamedTuple):
+    """Trials by place, all contexts of one degree: what a process is learned from.
+
+    Parameters
+    ----------
+    points : array of shape (r, d)
+    counts : integer array of shape (K, r)
+        Trials per class, in units of `unit`.
+    context : array of shape (r, p + 1) or None
+        None if all trials were seen as they are.
+    unit : float
+    """
+
+    points: Floats
+    counts: Ints
+    context: Floats | None
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums of all trials seen, by place. `plus` returns new ones.
+
+    Parameters
+    ----------
+    d, n_classes : int
+    totals : Totals
+        How many trials there are, and how distorted they were.
+    parts : dict of tuples of Part
+        By number of coefficients of the context.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.evidence.encode import counted
+    >>> seen = np.array([[True, False, False], [False, True, True]])
+    >>> some = Sums.of(np.array([[0.5], [0.2], [0.5]]), 2, counted(seen, None, None))
+    >>> points, counts, _, _ = some.plus(some).distinct().rows()
+    >>> points.tolist(), counts.tolist()
+    ([[0.2], [0.5]], [[0, 2], [2, 2]])
+    """
+
+    d: int
+    n_classes: int
+    totals: Totals = field(default_factory=Totals)
+    parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, points: Floats, n_classes: int, seen: Counted) -> Sums:
+        """Return the sums of trials at points of their rows."""
+        rows, counts, context, totals = seen
+        points = points if rows is None else points[rows]
+        parts = _by_kind(Part(points + 0.0, counts, _no_context(points, context)))
+        return cls(points.shape[1], n_classes, totals, {k: (p,) for k, p in parts.items()})
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums of both."""
+        kinds = sorted({*self.parts, *other.parts})
+        parts = {
+            kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ()))) for kind in kinds
+        }
+        return Sums(self.d, self.n_classes, self.totals.plus(other.totals), parts)
+
+    def distinct(self) -> Sums:
+        """Return the same sums with every place once, sorted."""
+        parts = {kind: (_joined(each),) for kind, each in self.parts.items()}
+        return Sums(self.d, self.n_classes, self.totals, parts)
+
+    def trials(self) -> Iterator[tuple[Floats, Columns, Floats | None, Floats | None]]:
+        """Yield all trials as points, trials per class, weights and contexts."""
+        for each in self.parts.values():
+            points, counts, context = _concatenated(each)
+            among = context if context.shape[1] else None
+            yield points, counts[: self.n_classes].astype(np.int64), None, among
+            for k, fractions in enumerate(counts[self.n_classes :]):
+                some = np.flatnonzero(fractions)
+                columns = np.zeros((self.n_classes, len(some)), dtype=np.bool_)
+                columns[k] = True
+                weight = fractions[some] / FRACTIONS
+                yield points[some], columns, weight, None if among is None else among[some]
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return sum(part.size for each in self.parts.values() for part in each)
+
+    def bounds(self) -> Floats:
+        """Return the lowest and the highest value of each feature (d, 2)."""
+        every = [part.points for each in self.parts.values() for part in each]
+        low = np.min([points.min(axis=0) for points in every], axis=0)
+        high = np.max([points.max(axis=0) for points in every], axis=0)
+        return np.stack([low, high], axis=1)
+
+    def rows(self) -> Rows:
+        """Return all trials, in any order: contexts of one degree, fractions counted in."""
+        parts = [_concatenated(each) for each in self.parts.values()]
+        degree = max(max(part.context.shape[1] for part in parts) - 1, 1)
+        is_plain = all(part.context.shape[1] == 0 for part in parts)
+        context = None if is_plain else np.concatenate([_raised(p, degree) for p in parts])
+        bits = self._bits(parts)
+        counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
+        points = np.concatenate([part.points for part in parts])
+        return Rows(points, counts, context, 2.0**-bits)
+
+    def _bits(self, parts: list[Part]) -> int:
+        """Return how fine counts are told apart: to 2⁻³², if any has fractions."""
+        if all(len(part.counts) == self.n_classes for part in parts):
+            return 0
+        return max(0, min(32, MOST_BITS - int(self.totals.number()).bit_length()))
+
+
+def _no_context(points: Floats, context: Floats | None) -> Floats:
+    return np.empty((len(points), 0)) if context is None else context
+
+
+def _by_kind(part: Part) -> dict[int, Part]:
+    """Return the trials of a part by the number of coefficients that their contexts need."""
+    if part.context.shape[1] == 0:
+        return {0: part} if part.size else {}
+    is_affine = contexts.is_affine(part.context)
+    is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
+    kinds = {
+        0: (is_plain, []),
+        2: (is_affine & ~is_plain, [0, -1]),
+        part.context.shape[1]: (~is_affine, slice(None)),
+    }
+    return {
+        kind: Part(part.points[some], part.counts[:, some], part.context[some][:, columns])
+        for kind, (some, columns) in kinds.items()
+        if some.any()
+    }
+
+
+def _few(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return parts, joined where they are many or where the later ones outgrow the first.
+
+    A row is thus moved a logarithmic number of times, and what is kept of a stream is of the order
+    of its distinct places.
+    """
+    is_due = len(parts) > MOST_PARTS or sum(p.size for p in parts[1:]) > parts[0].size
+    return (_joined(parts),) if len(parts) > 1 and is_due else parts
+
+
+def _joined(parts: tuple[Part, ...]) -> Part:
+    """Return every place once, sorted."""
+    points, counts, context = _concatenated(parts)
+    keys = (*points.T, *context.T)
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(len(points), dtype=np.bool_)
+    is_new[:1] = True
+    for key in keys:
+        ordered = key[order]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(is_new)
+    first = order[starts]
+    summed = np.add.reduceat(counts[:, order], starts, axis=1, dtype=np.int64)
+    return Part(points[first], summed, context[first])
+
+
+def _concatenated(parts: tuple[Part, ...]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    width = max(len(part.counts) for part in parts)
+    counts = [np.pad(p.counts, [(0, width - len(p.counts)), (0, 0)]) for p in parts]
+    return Part(
+        np.concatenate([part.points for part in parts]),
+        np.concatenate(counts, axis=1),
+        np.concatenate([part.context for part in parts]),
+    )
+
+
+def _raised(part: Part, degree: int) -> Floats:
+    """Return contexts with the coefficients of a higher degree."""
+    context = part.context
+    if context.shape[1] == 0:
+        context = np.broadcast_to([0.0, 1.0], (part.size, 2))
+    return bernstein.elevated(context, degree)
+
+
+def _in_units(counts: npt.NDArray[Any], n_classes: int, bits: int) -> Ints:
+    """Return trials per class in units of 2^−bits."""
+    whole = counts[:n_classes].astype(np.int64) << bits
+    if len(counts) > n_classes:
+        whole += np.rint(counts[n_classes:] * (2.0**bits / FRACTIONS)).astype(np.int64)
+    return np.asarray(whole)
