@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from betafield.choosing.candidates import diameter
+from betafield.bandwidth import diameter
 from betafield.posteriors import Beta
 from betafield.posteriors.base import blocks
 

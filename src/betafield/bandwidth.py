@@ -14,8 +14,6 @@ Floats = npt.NDArray[np.float64]
 NAMES = ("theory", "loo", "auto")
 # The ratio of one candidate to the next narrower one.
 STEP = 2.0**0.5
-# Dimensions up to which local polynomials of degree 2 and of degree 1 are possible.
-QUADRATIC, LINEAR = 3, 6
 
 
 def theory(t: float, d: int, lipschitz: float) -> float:
@@ -28,16 +26,6 @@ def theory(t: float, d: int, lipschitz: float) -> float:
     """
     # Powers apart, because L² may be no float where the width is one.
     return float(lipschitz ** (-2.0 / (d + 2)) * t ** (-1.0 / (d + 2)))
-
-
-def highest_degree(d: int) -> int:
-    """Return the highest degree of local polynomials in d dimensions: 2 up to 3, 1 up to 6."""
-    return 2 if d <= QUADRATIC else 1 if d <= LINEAR else 0
-
-
-def weighed_degrees(d: int) -> tuple[int, ...]:
-    """Return the degrees that are weighed: up to 4 in one dimension, where moments are few."""
-    return tuple(range((4 if d == 1 else highest_degree(d)) + 1))
 
 
 def check(bandwidth: Any) -> None:
@@ -71,3 +59,10 @@ def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
     narrowest = np.exp((np.log(real).sum() - np.log(n_places)) / real.size)
     steps = int(np.ceil(np.log(widest / narrowest) / np.log(STEP) - 1e-12)) + 1
     return widest * STEP ** np.arange(1.0 - steps, 1.0)
+
+
+def diameter(sides: Floats, metric: str) -> float:
+    """Return the longest distance in a box; 1 where all points are one."""
+    from betafield.windows.base import ORDERS
+
+    return float(np.linalg.norm(sides, ORDERS[metric])) or 1.0

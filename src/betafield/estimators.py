@@ -9,31 +9,33 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import learning, smooth, trials
+from betafield import methods, trials
 from betafield._locks import writing
-from betafield.field import Field
 from betafield.learned import Learned
 from betafield.learning import Trials
+from betafield.methods import AnyField
 from betafield.options import Options
-from betafield.smooth import SmoothField
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
-AnyField = Field | SmoothField
 
 
 class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     """A smooth probability learned from yes/no trials, with a posterior at every point.
 
-    The Smooth Beta Process: with n trials within Δ of x, S of them successes, the success
-    probability π(x) has the posterior
+    By default (`method="auto"`) a Gaussian process for what is smooth and windows of its residuals
+    for what is not, weighed by how they predict trials that are left out: what is learned is a
+    function of the trials by place and of the options alone.
+
+    A `bandwidth` that is given means windows, the Smooth Beta Process of Rolland et al. (2019):
+    with n trials within Δ of x, S of them successes, the success probability π(x) has the posterior
 
         π̃(x) ~ Beta(α(x) + S, β(x) + n − S),
 
-    and with three classes and more the Dirichlet of the window's counts per class. Where no
-    trial is near, the prior remains.
+    and with three classes and more the Dirichlet of the window's counts per class. Where no trial
+    is near, the prior remains.
 
     Trials distorted in a known way are learned from with a `context` each, see
     `betafield.contexts`: the posterior is then that of π, the probability without distortion.
@@ -42,32 +44,29 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     ----------
     bandwidth : float, "theory", "loo" or "auto", default="auto"
         Δ, the width of the windows, in scaled units. "theory": L^(−2/(d+2)) t^(−1/(d+2)).
-        "loo": the width with the best leave-one-out log score. "auto": all widths and degrees,
-        weighed by their scores; the posterior is a mixture, see `weights_`. With three classes
-        and more, "auto" takes the best width.
+        "loo": the width with the best leave-one-out log score. Given, it means
+        `method="windows"`; "auto" is "loo" there.
+    method : {"auto", "process", "windows"}, default="auto"
+        "auto": a process and windows of its residuals. "process": the process alone. "windows":
+        the paper's method.
     lipschitz : float, default=1.0
         L, how fast π may change, in scaled units; for "theory".
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
-        Distance between scaled points.
-    scale : "auto", "range", "ard", "std", None or array of shape (d,), default="auto"
-        The unit of each feature: "range" the width of its bounds, "std" its standard deviation,
-        None 1, or as given. "ard" is "range", and how relevant each feature is, is learned by
-        leave-one-out. "auto" is "ard" where the bandwidth is "auto", and else "range". A constant
-        feature carries no distance.
+        Distance between scaled points, for windows and bands.
+    scale : "auto", "range", "std", None or array of shape (d,), default="auto"
+        The unit of each feature in windows: "range" the width of its bounds, "std" its standard
+        deviation, None 1, or as given; "auto" is "range". A constant feature carries no distance.
+        A process learns a length scale per feature.
     bounds : array of shape (d, 2), default=None
-        The domain, (low, high) a feature. None: the range of the first data seen.
-    degree : {"auto", 0, 1, 2}, default="auto"
-        Degree of the polynomial fitted to the outcomes of a window. 0, their share, is the
-        paper's rule. 1 and 2 follow slopes and bends of π, so that windows can be wider: 2 up to
-        three features, 1 up to six, for two classes without contexts. "auto" weighs all degrees
-        where the bandwidth is "auto" (in one dimension up to 4), and is else 0. Of more than
-        131,072 places, those of small cells are taken together to fit polynomials.
+        The domain, (low, high) per feature. None: the range of all trials seen, for windows that
+        of the first data.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
-        With three classes and more: one shape a class, or two equal ones for all.
+        For windows: shapes of the prior, the same everywhere or X → (α, β) with one value per row
+        of X. With three classes and more: one shape per class, or two equal ones for all.
     sharing : {"exact", "mean"}, default="exact"
-        How trials under different contexts share a window. "exact": by the likelihood of each.
-        "mean": as if all had the window's mean context (the paper's CSBP; affine contexts only).
+        For windows: how trials under different contexts share one. "exact": by the likelihood of
+        each. "mean": as if all had the window's mean context (the paper's CSBP; affine contexts
+        only).
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -78,24 +77,28 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
     n_trials_ : int or float
         Trials seen, t; the sum of the weights.
-    bandwidth_ : float
-        Δ in use, in scaled units times relevance; of several, the heaviest.
     weights_ : structured array
-        The windows in use, the heaviest first: `relevance` of each feature, `width`, `degree`,
-        leave-one-out `score`, `effective_parameters` (the sum of leverages),
-        and `weight`. Weighed anew as t doubles; widths shrink in between.
+        The components in use, the heaviest first, with their `weight`. Of a process: its `link` and
+        `length_scales`, in shares of the domain. Of windows: how distances are stretched, how wide
+        they are, and `tau`, the variance of what the process misses within them; of the paper's
+        windows the `width` and, if it was learned, its leave-one-out `score`.
+    length_scales_ : array of shape (d,)
+        How far trials reach along each feature, in its own units. Not with windows.
     relevance_ : array of shape (d,)
-        What distances along each feature are multiplied by: 1 for the most relevant, less for
-        others, in powers of 1/4; of several, the heaviest.
+        Inverse length scales in shares of the domain, 1 for the most relevant feature.
+    settled_ : bool
+        Whether all of that was learned from all trials there are; see `settle`.
+    bandwidth_ : float
+        Δ in use, in scaled units. With windows only.
     scale_ : array of shape (d,)
         The length of one scaled unit in the feature's own; inf for a constant feature.
     bounds_ : array of shape (d, 2)
         The domain.
     windows_ : Forest
-        The sums of the trials, by place.
+        The sums of the trials, by place, in scaled units.
 
     Examples
     --------
@@ -104,7 +107,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> difficulty = rng.uniform(size=(10_000, 1))
     >>> success = rng.uniform(size=10_000) < 1 - difficulty[:, 0]
-    >>> model = SmoothBetaClassifier(bandwidth=0.05).fit(difficulty, success)
+    >>> model = SmoothBetaClassifier().fit(difficulty, success)
     >>> posterior = model.posterior([[0.2], [0.5]])
     >>> posterior.mean().round(1).tolist()
     [0.8, 0.5]
@@ -122,7 +125,6 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         metric: str = "euclidean",
         scale: Any = "auto",
         bounds: Any = None,
-        degree: int | str = "auto",
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         n_jobs: int | None = None,
@@ -133,7 +135,6 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         self.metric = metric
         self.scale = scale
         self.bounds = bounds
-        self.degree = degree
         self.prior = prior
         self.sharing = sharing
         self.n_jobs = n_jobs
@@ -183,10 +184,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Learn from more trials.
 
-        If the bandwidth is a number or "theory" and `bounds` are given, the result is that of one
-        `fit` on all trials, to the last bit, whatever their order. Otherwise the counts are the
-        same, but units and bounds are those of the first data, and windows that are learned
-        ("auto", "loo") are weighed anew only as the number of trials doubles.
+        After `settle`, the result is that of one `fit` on all trials, to the last bit, whatever
+        their order; before, length scales and weights that were found for up to a tenth fewer
+        trials may serve. Windows (a `bandwidth` that is given, or `method="windows"`) are always
+        settled, but unless `bounds` are given, those of the first data stay.
 
         Parameters
         ----------
@@ -295,13 +296,38 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
             self._field_ = streaming.learned(type(self).__name__, self._options(), rows)
         return self
 
+    def settle(self) -> Self:
+        """Learn length scales, widths and weights anew from all trials, if that is due.
+
+        `fit` and `merge` leave nothing to settle. Where `partial_fit` and questions take turns,
+        those of up to a tenth fewer trials serve until then, and `settled_` is False. After
+        settling, what was learned is a function of the trials and the options alone, to the last
+        bit: whatever the order, batches and merges.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> y = rng.uniform(size=500) < X[:, 0]
+        >>> model = SmoothBetaClassifier().fit(X[:480], y[:480])
+        >>> model.partial_fit(X[480:], y[480:]).settled_
+        False
+        >>> whole = SmoothBetaClassifier().fit(X, y)
+        >>> bool(np.all(model.settle().predict_proba(X) == whole.predict_proba(X)))
+        True
+        """
+        check_is_fitted(self)
+        with writing(self):
+            self._field_ = self._field_.asked_for(self._options()).settled()
+        return self
+
     def merge(self, other: SmoothBetaClassifier) -> Self:
         """Take in all trials of another fitted model.
 
-        Both must measure in the same units, so give both the same `bounds`. If the bandwidth is a
-        number or "theory", the result is then that of one `fit` on all trials, to the last bit.
-        Windows that are learned ("auto", "loo") are this model's, weighed anew once the number of
-        trials has doubled.
+        The result is that of one `fit` on all trials, to the last bit. Windows (a `bandwidth` that
+        is given, or `method="windows"`) must measure in the same units for that, so give both
+        models the same `bounds`.
 
         Examples
         --------
@@ -319,7 +345,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         check_is_fitted(other)
         theirs = other.field_  # as it is now, whatever is added to it meanwhile
         with writing(self):
-            self._field_ = self._field_.asked_for(self._options()).merged(theirs)
+            self._field_ = methods.merged(self._field_.asked_for(self._options()), theirs)
         return self
 
     # Asking.
@@ -327,9 +353,8 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior:
         """Return the posterior of the success probability at each row of X.
 
-        A `Beta` for two classes, with success the second of `classes_`, or a `Contextual` where
-        trials were distorted; of several windows a `Mixture` of them. A `Dirichlet` for more
-        classes.
+        A `LatentNormal` for two classes, with success the second of `classes_`; of windows a
+        `Beta`, or a `Contextual` if trials were distorted. A `Dirichlet` for more classes.
         """
         field, points = self.asked(X)
         return field.posterior(points)
@@ -436,7 +461,9 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         weight = trials.weights(sample_weight, len(points))
         every = self._classes(known, outcome, classes)
         columns, context = trials.outcomes(outcome, every), trials.context(context, len(points))
-        return _taught(known, options, features, every, Trials(points, columns, weight, context))
+        return methods.taught(
+            known, options, features, every, Trials(points, columns, weight, context)
+        )
 
     def _of_counts(
         self, known: AnyField | None, X: Any, successes: Any, held: Any, context: Any
@@ -448,7 +475,9 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
             raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
         columns = trials.binomial(successes, held, len(points))
         context = trials.context(context, len(points))
-        return _taught(known, options, features, classes, Trials(points, columns, None, context))
+        return methods.taught(
+            known, options, features, classes, Trials(points, columns, None, context)
+        )
 
     def _classes(
         self, known: AnyField | None, outcome: npt.NDArray[Any], classes: Any
@@ -462,31 +491,6 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
                 f"the first call said {known.classes.tolist()}"
             )
         return known.classes
-
-
-def _taught(
-    known: AnyField | None,
-    options: Options,
-    features: trials.Features,
-    classes: npt.NDArray[Any],
-    some: Trials,
-) -> AnyField:
-    """Return the field that knows these trials too, of the kind that is asked for."""
-    if known is not None:
-        _require_kept(known, options)
-    if options.is_smooth:
-        return smooth.taught(known, options, features, classes, some)
-    return learning.taught(known, options, features, classes, some)
-
-
-def _require_kept(known: AnyField, options: Options) -> None:
-    """Raise if the trials so far were kept for another method."""
-    if isinstance(known, SmoothField) != options.is_smooth:
-        raise ValueError(
-            f"method: found {options.method!r} with bandwidth={options.bandwidth!r}; the trials so "
-            f"far were kept for method={known.options.method!r} with "
-            f"bandwidth={known.options.bandwidth!r}, so fit all of them anew"
-        )
 
 
 def load(path: Any) -> SmoothBetaClassifier:

@@ -1,17 +1,16 @@
-"""What was learned, and what it says: an immutable value.
+"""What windows have learned, and what they say: an immutable value.
 
-A `Field` holds the sums of the trials by place, the units in which places are measured, and the
-windows that were chosen for them. To learn is to make another field:
+A `Field` holds the sums of the trials by place and the units in which places are measured. To
+learn is to make another field:
 
     begun     no trials yet: features, classes, domain and units
     counted   more trials
-    settled   windows chosen for the trials there are
-    learned   both
     merged    the trials of two fields
 
 Asking (`posterior`, `mean`, `n_near`, `band`, `more_trials`) changes nothing, so whoever has a
-field may ask it while others make new ones. The trials need not be on this machine: `windows` may
-be anything that adds up trials near a point, as `betafield.windows.Forest` does.
+field may ask it while others make new ones. How wide its windows are follows from the options and
+the trials, when it is first asked. The trials need not be on this machine: `windows` may be
+anything that adds up trials near a point, as `betafield.windows.Forest` does.
 """
 
 from __future__ import annotations
@@ -19,23 +18,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
-from betafield import lattice, priors, trials
+from betafield import choosing, lattice, priors, trials
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
-from betafield.evidence.columns import MOST, has_fractions, require_countable, untallied
+from betafield.evidence.columns import MOST, has_fractions, require_countable
 from betafield.evidence.encode import joined, recounted
 from betafield.options import Options
-from betafield.posteriors import Beta, Mixture
 from betafield.units import Units
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
-    from betafield.choosing import Choice, Chosen, Weighing
     from betafield.posteriors import Posterior
     from betafield.windows import Places
 
@@ -44,11 +42,13 @@ Ints = npt.NDArray[np.int64]
 Records = npt.NDArray[Any]
 # Windows, queries and a width → what they hold.
 Ask = Callable[[Any, Floats, float], Ints]
+# What is told of the windows in use.
+WINDOW = [("width", np.float64), ("score", np.float64), ("weight", np.float64)]
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A smooth probability, as far as trials have shown it.
+    """A smooth probability, as far as trials have shown it, by windows.
 
     Parameters
     ----------
@@ -62,19 +62,13 @@ class Field:
     units : Units
         In which places are measured.
     windows : Forest
-        The sums of the trials, by place, in scaled units times `relevance`.
-    relevance : array of shape (d,)
-        That of the heaviest window.
+        The sums of the trials, by place, in scaled units.
     sharing : {"exact", "mean"}
         How trials under contexts were counted.
     totals : Totals
         How many trials there are, and how distorted they were.
     polynomials : tuple of polynomials
         The polynomial contexts that were counted.
-    weights : structured array
-        The windows in use, the heaviest first.
-    chosen : tuple or None
-        When windows were last weighed, what had been asked for, and which were found.
     """
 
     options: Options
@@ -83,14 +77,9 @@ class Field:
     bounds: Floats
     units: Units
     windows: Any
-    relevance: Floats
     sharing: str
     totals: Totals = dataclasses.field(default_factory=Totals)
     polynomials: tuple[Polynomial, ...] = ()
-    weights: Records = dataclasses.field(default_factory=lambda: np.empty(0))
-    chosen: Chosen | None = None
-    # Windows of other relevances, made when first asked for.
-    _made: dict[tuple[float, ...], Any] = dataclasses.field(default_factory=dict, repr=False)
 
     # Learning.
 
@@ -106,16 +95,11 @@ class Field:
         """Return a field without trials."""
         from betafield.windows import Forest
 
-        d = features.number
-        windows = Forest(d, options.metric)
-        return cls(options, features, classes, bounds, units, windows, np.ones(d), options.sharing)
-
-    def learned(self, places: Places, evidence: Evidence) -> Self:
-        """Return the field that knows these trials too, windows chosen for all of them."""
-        return self.counted(places, evidence).settled()
+        windows = Forest(features.number, options.metric)
+        return cls(options, features, classes, bounds, units, windows, options.sharing)
 
     def counted(self, places: Places, evidence: Evidence) -> Self:
-        """Return the field that knows these trials too; windows are still those of before."""
+        """Return the field that knows these trials too."""
         return self.holding(
             self.windows.insert(places),
             self.totals.plus(evidence.totals),
@@ -139,48 +123,41 @@ class Field:
             totals=totals,
             polynomials=self.polynomials if polynomials is None else polynomials,
             sharing=sharing or self.sharing,
-            _made={},
-        )
-
-    def settled(self) -> Self:
-        """Return the field with windows chosen for its trials: anew as t doubles."""
-        choice = self.choice
-        chosen = choice.weighed(self.chosen, self.weighing)
-        weights = choice.records(chosen)
-        return dataclasses.replace(self, chosen=chosen, weights=weights)._related(
-            weights["relevance"][0]
         )
 
     def merged(self, other: Field) -> Self:
         """Return the field that knows the trials of both."""
         self._require_alike(other)
-        theirs = other.windows
-        if not np.array_equal(other.relevance, self.relevance):
-            theirs = theirs.stretched(self.relevance / other.relevance)
-        windows, polynomials = joined(self.windows, self.polynomials, theirs, other.polynomials)
+        theirs, ours = other.polynomials, self.polynomials
+        windows, polynomials = joined(self.windows, ours, other.windows, theirs)
         low, high = (np.stack([self.bounds[:, i], other.bounds[:, i]]) for i in (0, 1))
         bounds = np.stack([low.min(axis=0), high.max(axis=0)], axis=1)
-        return (
-            dataclasses.replace(self, bounds=bounds)
-            .holding(
-                windows,
-                self.totals.plus(other.totals),
-                polynomials,
-                self.sharing if self.totals.distorted else other.sharing,
-            )
-            .settled()
+        return dataclasses.replace(self, bounds=bounds).holding(
+            windows,
+            self.totals.plus(other.totals),
+            polynomials,
+            self.sharing if self.totals.distorted else other.sharing,
         )
 
     def with_only(self, places: Places, totals: Totals) -> Self:
-        """Return a field that chose its windows as this one, and knows these trials alone.
+        """Return a field with windows as wide as here that knows these trials alone.
 
         Places are in scaled units.
         """
         from betafield.windows import Forest
 
-        bare = dataclasses.replace(self, relevance=np.ones_like(self.relevance))
         windows = Forest(self.features.number, self.windows.metric).insert(places)
-        return bare.holding(windows, totals).settled()
+        options = self.options._replace(bandwidth=self.width)
+        return dataclasses.replace(self, options=options).holding(windows, totals)
+
+    def settled(self) -> Self:
+        """Return this field: its windows are always those for its trials."""
+        return self
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its windows are those for its trials, which they always are."""
+        return True
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
@@ -205,10 +182,7 @@ class Field:
         """Return the trials at points of their rows, in the units of the windows."""
         from betafield.windows import Places
 
-        axes = self.units.axes(points)
-        if np.any(self.relevance != 1.0):
-            axes *= self.relevance[:, None]
-        return Places(axes, evidence.counts, evidence.shifts)
+        return Places(self.units.axes(points), evidence.counts, evidence.shifts)
 
     # What there is to know about it.
 
@@ -234,35 +208,57 @@ class Field:
             self.options.n_jobs,
         )
 
-    @property
-    def choice(self) -> Choice:
-        """What was asked for, and what the choice of windows depends on."""
-        from betafield.choosing import Choice
+    @cached_property
+    def width(self) -> float:
+        """Δ, in scaled units: as given, as theory has it, or as trials left out are predicted."""
+        bandwidth = self.options.bandwidth
+        if not isinstance(bandwidth, str):
+            return float(bandwidth)
+        if bandwidth == "theory":
+            t = self.totals.number() * self.totals.share()
+            return widths.theory(t, len(self.sides), self.options.lipschitz)
+        return self.scored.best
 
-        return Choice(
-            self.options.bandwidth,
-            self.options.lipschitz,
-            self.options.degree,
-            self.options.learns_relevance,
-            self.totals,
-            len(self.classes),
-            self.sides,
-            self.windows.metric,
+    @cached_property
+    def scored(self) -> choosing.Scored:
+        """How windows of all widths predict trials that are left out."""
+        sample = self._sample()
+        shapes = self.shapes(self.units.restored(sample.places.axes))
+        return choosing.scored(
+            self.windows, sample, self.decoder, shapes, self.sides, self.options.n_jobs
         )
+
+    def _sample(self) -> choosing.Sample:
+        """Return places at which trials are left out, wherever they are."""
+        sampled: Callable[[float], choosing.Sample] | None
+        sampled = getattr(self.windows, "sampled", None)
+        cost = self.decoder.cost
+        return choosing.sampled(self.places(), cost) if sampled is None else sampled(cost)
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the width is learned from the trials."""
+        return isinstance(self.options.bandwidth, str) and self.options.bandwidth != "theory"
+
+    @property
+    def weights(self) -> Records:
+        """The windows in use: one width, and its score if it was learned."""
+        score = self.scored.scores.max() if self.is_learned else np.nan
+        return np.array([(self.width, score, 1.0)], dtype=WINDOW)
+
+    @property
+    def relevance(self) -> Floats:
+        """1 for every feature: windows are round in scaled units."""
+        return np.ones(self.features.number)
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
-        """How far windows reach along each feature, in its own units, with their weights."""
-        unit = self.units.unit
-        return [
-            (float(r["weight"]), r["width"] / r["relevance"] * unit) for r in self.weights
-        ]
+        """How far windows reach along each feature, in its own units, with the weight of that."""
+        return [(1.0, self.width * self.units.unit)]
 
     def places(self) -> list[Places]:
         """Return the places of all trials, in scaled units; one may stand in several parts."""
         places: list[Places] = self.windows.places
-        if np.any(self.relevance != 1.0):
-            places = [p._replace(axes=p.axes / self.relevance[:, None]) for p in places]
         return places
 
     def shapes(self, points: Floats) -> Floats:
@@ -276,42 +272,32 @@ class Field:
 
         `ask` tells what windows hold, if somebody else knows that sooner than they do.
         """
-        if self._is_local:
-            return self._local_posterior(points)
-        each = [self.posterior_of(points, record, ask) for record in self.weights]
-        return each[0] if len(each) == 1 else Mixture(np.log(self.weights["weight"]), each)
+        return self.decoder.posterior(self.sums(points, self.width, ask), self.shapes(points))
 
     def mean(self, points: Floats, at_once: int = 1 << 23) -> Floats:
         """Return the posterior means at each of the points (m, d).
 
         Sums may take a kilobyte per point, so only so many numbers are held at once.
         """
-        numbers = self.windows.width + self.windows.span[1] + 6 * len(self.weights)
-        block = max(1, at_once // numbers)
+        block = max(1, at_once // (self.windows.width + self.windows.span[1] + 6))
         starts = range(0, max(1, len(points)), block)
         return np.concatenate([self.posterior(points[i : i + block]).mean() for i in starts])
 
     def n_near(self, points: Floats) -> Floats:
-        """Return how many trials the heaviest window has at each point."""
-        return self.decoder.size(self.sums(points, self.weights[0]))
+        """Return how many trials the window of each point has."""
+        return self.decoder.size(self.sums(points, self.width))
 
-    def sums(self, points: Floats, record: Any, ask: Ask | None = None) -> Ints:
-        """Return what one of the windows in use holds at each point."""
-        relevance, width = record["relevance"], float(record["width"])
-        windows, queries = self.windows_for(relevance), self.units.scaled(points) * relevance
+    def sums(self, points: Floats, width: float, ask: Ask | None = None) -> Ints:
+        """Return what windows of a width hold at each point."""
+        queries = self.units.scaled(points)
         if ask is not None:
-            return ask(windows, queries, width)
-        found: Ints = windows.sums(queries, width, self.options.n_jobs)
+            return ask(self.windows, queries, width)
+        found: Ints = self.windows.sums(queries, width, self.options.n_jobs)
         return found
-
-    def posterior_of(self, points: Floats, record: Any, ask: Ask | None = None) -> Posterior:
-        """Return what the sums of one of the windows in use say."""
-        return self.decoder.posterior(self.sums(points, record, ask), self.shapes(points))
 
     def posterior_of_all(self, point: Floats) -> Posterior:
         """Return what is believed at a point (1, d) if all trials had been made there."""
-        everywhere = {"relevance": self.relevance, "width": np.inf}
-        return self.posterior_of(point, everywhere)
+        return self.decoder.posterior(self.sums(point, np.inf), self.shapes(point))
 
     def band(
         self, points: Floats, lipschitz: float, level: float, simultaneous: bool
@@ -336,7 +322,7 @@ class Field:
             raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
         self._require_whole_affine()
         return Bands(
-            self.windows_for(np.ones_like(self.relevance)),
+            self.windows,
             self.decoder,
             self.sides,
             self.totals,
@@ -346,74 +332,7 @@ class Field:
             self.options.n_jobs,
         )
 
-    def windows_for(self, relevance: Floats, gather: bool = False) -> Any:
-        """Return the windows in which features have this relevance, made when first asked for.
-
-        Those for polynomials may gather trials in cells.
-        """
-        key = (*relevance.tolist(), gather)
-        if key not in self._made:
-            windows = self.windows
-            if not np.array_equal(relevance, self.relevance):
-                windows = windows.stretched(relevance / self.relevance)
-            if gather:
-                import betafield.choosing.local as local
-
-                windows = local.gathered(windows, float(self.weights["width"].min()))
-            self._made[key] = windows
-        return self._made[key]
-
-    def weighing(self) -> Weighing:
-        """Return what finds the windows that predict best."""
-        places, total = self._to_weigh()
-        return self.choice.weighing(
-            places,
-            total,
-            self.decoder,
-            _tallied,
-            lambda axes: self.shapes(self.units.restored(axes)),
-        )
-
     # Inside.
-
-    def _to_weigh(self) -> tuple[list[Places], int | None]:
-        """Return places to weigh windows on; and how many there are, if these are not all."""
-        sampled: Callable[[], tuple[list[Places], int]] | None
-        sampled = getattr(self.windows, "sampled", None)
-        return (self.places(), None) if sampled is None else sampled()
-
-    def _related(self, relevance: Floats) -> Self:
-        """Return the field whose trials are held in windows of this relevance."""
-        windows = self.windows
-        if not np.array_equal(relevance, self.relevance):
-            windows = windows.stretched(relevance / self.relevance)
-        return dataclasses.replace(self, windows=windows, relevance=relevance, _made={})
-
-    @property
-    def _is_local(self) -> bool:
-        """Whether local polynomials, or several widths, are asked for."""
-        return self.is_plain and bool(len(self.weights) > 1 or self.weights["degree"][0])
-
-    def _local_posterior(self, points: Floats) -> Posterior:
-        """Return what local polynomials say: mixtures of Beta(α + n_eff p̂, β + n_eff (1 − p̂))."""
-        import betafield.choosing.local as local
-
-        scaled, shapes, weights = self.units.scaled(points), self.shapes(points), self.weights
-        share, worth = np.empty((2, len(scaled), len(weights)))
-        for relevance in np.unique(weights["relevance"], axis=0):
-            these = (weights["relevance"] == relevance).all(axis=1)
-            share[:, these], worth[:, these] = local.estimates(
-                self.windows_for(relevance, gather=True),
-                scaled * relevance,
-                weights["width"][these],
-                weights["degree"][these],
-                _tallied,
-                self.options.n_jobs,
-            )
-        alpha, beta = shapes[:, 1:] + worth * share, shapes[:, :1] + worth * (1.0 - share)
-        if len(weights) == 1:
-            return Beta(alpha[:, 0], beta[:, 0])
-        return Mixture.of_betas(np.log(weights["weight"]), alpha, beta)
 
     def _require_whole_affine(self) -> None:
         """Raise if trials are none of which a guarantee is known."""
@@ -442,7 +361,7 @@ class Field:
             raise ValueError(
                 f"other: its sharing is {other.sharing!r}, here it is {self.sharing!r}"
             )
-        ranged = all(f.options.scales_by("auto", "range", "ard") for f in (self, other))
+        ranged = all(f.options.scales_by("auto", "range") for f in (self, other))
         require_same_question(self, other)
         if ranged:
             require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
@@ -463,6 +382,7 @@ def require_same_question(ours: Any, theirs: Any) -> None:
 
 
 def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be equal") -> None:
+    """Raise unless what two fields have is equal."""
     if not np.array_equal(np.asarray(ours), np.asarray(theirs)):
         _raise_for(name, ours, theirs, hint)
 
@@ -470,9 +390,3 @@ def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be e
 def _raise_for(name: str, ours: Any, theirs: Any, hint: str) -> None:
     ours, theirs = (np.asarray(each).tolist() for each in (ours, theirs))
     raise ValueError(f"other: its {name} is {theirs}, here it is {ours}; {hint}")
-
-
-def _tallied(counts: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return the trials and the successes of places with these counts."""
-    held = untallied(counts.T, 2).astype(np.float64)
-    return held.sum(axis=1), np.ascontiguousarray(held[:, 1])

@@ -10,7 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from betafield import trials
 from betafield.field import Field
+from betafield.methods import AnyField
 from betafield.options import Options
+from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,10 +23,10 @@ class Learned:
     `_field_` is replaced whole, so that readers never see half of a change.
     """
 
-    _field_: Field
+    _field_: AnyField
 
     @classmethod
-    def of(cls, field: Field) -> Self:
+    def of(cls, field: AnyField) -> Self:
         """Return the model that has learned a field, with the options it was asked for with."""
         model = cls(**field.options._asdict())
         model._field_ = field
@@ -33,12 +35,12 @@ class Learned:
     # What was learned.
 
     @property
-    def field_(self) -> Field:
+    def field_(self) -> AnyField:
         """What was learned, as it is now and stays, asked for with the options of now."""
         check_is_fitted(self)
         return self._field_.asked_for(Options.of(self))
 
-    def asked(self, X: Any) -> tuple[Field, Floats]:
+    def asked(self, X: Any) -> tuple[AnyField, Floats]:
         """Return what was learned and the points of X, validated, both of one moment."""
         field = self.field_
         return field, trials.more_points(type(self).__name__, X, field.features)
@@ -68,18 +70,28 @@ class Learned:
 
     @property
     def bandwidth_(self) -> float:
-        """The width of the heaviest window, in scaled units times relevance."""
-        return float(self._field_.weights["width"][0])
+        """The width of windows, in scaled units."""
+        return self._windowed("bandwidth_", "length_scales_").width
 
     @property
     def weights_(self) -> npt.NDArray[Any]:
-        """The windows in use."""
-        return self._field_.weights
+        """The components in use, the heaviest first."""
+        return self.field_.weights
+
+    @property
+    def length_scales_(self) -> Floats:
+        """How far trials reach along each feature, in its own units."""
+        return self._smooth("length_scales_", "bandwidth_").length_scales
 
     @property
     def relevance_(self) -> Floats:
-        """What distances along each feature are multiplied by."""
-        return self._field_.relevance
+        """The inverse length scale of each feature in shares of the domain, 1 for the highest."""
+        return self.field_.relevance
+
+    @property
+    def settled_(self) -> bool:
+        """Whether what was learned was learned from all trials there are; see `settle`."""
+        return self._field_.is_settled
 
     @property
     def scale_(self) -> Floats:
@@ -95,3 +107,20 @@ class Learned:
     def windows_(self) -> Any:
         """The sums of the trials, by place."""
         return self._field_.windows
+
+    def _smooth(self, name: str, instead: str) -> SmoothField:
+        """Return the field of a process."""
+        field = self.field_
+        if not isinstance(field, SmoothField):
+            raise AttributeError(f"{name}: windows have a width instead, see {instead}")
+        return field
+
+    def _windowed(self, name: str, instead: str) -> Field:
+        """Return the field of windows."""
+        field = self.field_
+        if not isinstance(field, Field):
+            raise AttributeError(
+                f"{name}: method={self._field_.options.method!r} has no width of its own; "
+                f"see {instead}, or fit with method='windows'"
+            )
+        return field

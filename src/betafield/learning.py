@@ -65,12 +65,12 @@ def taught(
     classes: npt.NDArray[np.generic],
     some: Trials,
 ) -> Field:
-    """Return the field that knows these trials too, windows chosen for all of them."""
+    """Return the field that knows these trials too."""
     if known is None:
         return started(options, features, classes, some)
     before = known.asked_for(options)
     after = added(before, some)
-    return known if after is before else after.settled()
+    return known if after is before else after
 
 
 def started(
@@ -81,11 +81,11 @@ def started(
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
     field = begun(options, features, classes, points, lambda: evidence.weights(len(classes)))
-    return field.learned(field.placed(points, evidence), evidence)
+    return field.counted(field.placed(points, evidence), evidence)
 
 
 def added(field: Field, some: Trials) -> Field:
-    """Return the field with these trials counted too; windows are still those of before."""
+    """Return the field with these trials counted too."""
     points, evidence = located(field, field.options, len(field.classes), some)
     return field.counted(field.placed(points, evidence), evidence) if len(points) else field
 
@@ -125,7 +125,7 @@ def in_windows(
     field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
     for part in sums.trials():
         field = added(field, Trials(*part))
-    return dataclasses.replace(field, options=options).settled()
+    return dataclasses.replace(field, options=options)
 
 
 def evident(known: Field | None, options: Options, n_classes: int, some: Trials) -> Evidence:

@@ -21,7 +21,6 @@ class Options(NamedTuple):
     metric: str = "euclidean"
     scale: Any = "auto"
     bounds: Any = None
-    degree: int | str = "auto"
     prior: Any = (1.0, 1.0)
     sharing: str = "exact"
     n_jobs: int | None = None
@@ -43,7 +42,6 @@ class Options(NamedTuple):
                 "leave one of the two out"
             )
         checks.one_of("metric", self.metric, METRICS)
-        checks.one_of("degree", self.degree, ("auto", 0, 1, 2))
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
         if self.n_jobs is not None:
@@ -70,15 +68,12 @@ class Options(NamedTuple):
     @property
     def is_smooth(self) -> bool:
         """Whether a process is asked for: a bandwidth that is given means windows."""
-        return self.method != "windows" and isinstance(self.bandwidth, str) and (
-            self.bandwidth == "auto"
+        return (
+            self.method != "windows"
+            and isinstance(self.bandwidth, str)
+            and (self.bandwidth == "auto")
         )
 
     def scales_by(self, *names: str) -> bool:
         """Return whether units are asked for by one of these names."""
         return isinstance(self.scale, str) and self.scale in names
-
-    @property
-    def learns_relevance(self) -> bool:
-        """Whether features may differ in relevance."""
-        return self.scales_by("ard") or (self.bandwidth == "auto" and self.scales_by("auto"))

@@ -52,7 +52,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 # Like PNG's: a byte that is no text, and a line end that transfers as text would change.
 MAGIC = b"\x8abetaf\r\n"
-VERSION = 1
+VERSION = 2
 START = struct.Struct("<8sII")
 ALIGN = 64
 DIGEST = 32

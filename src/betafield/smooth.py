@@ -1,15 +1,15 @@
 """What the default model has learned: a process for what is smooth, windows for what is not.
 
-A `SmoothField` holds the sums of the trials by place, in the features' own units, and what was found
-of the process and of the windows of its residuals (`betafield.process`). It is an immutable value:
-to learn is to make another one. Finding is left to the first question, so that trials may come in
-any number of batches before; where questions come after every trial, what was found for a few trials
-less still serves (`GROWTH`), until `settled`. A settled field is a function of the sums by place and
-the options alone.
+A `SmoothField` holds the sums of the trials by place, in the features' own units, and what was
+found of the process and of the windows of its residuals (`betafield.process`). It is an immutable
+value: to learn is to make another one. Finding is left to the first question, so that trials may
+come in any number of batches before; where questions come after every trial, what was found for a
+few trials less still serves (`GROWTH`), until `settled`. A settled field is a function of the sums
+by place and the options alone.
 
-With three classes and more there is one field per class, against the others. Their means are made to
-add up to 1, and the posterior is the Dirichlet with these means and the variance that they have on
-average,
+With three classes and more there is one field per class, against the others. Their means are made
+to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
+on average,
 
     α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k.
 
@@ -88,15 +88,17 @@ class SmoothField:
         require_same_question(self, other)
         if self.options.bounds is not None or other.options.bounds is not None:
             require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
-        return dataclasses.replace(
-            self, sums=self.sums.plus(other.sums), found=None, found_at=None
-        )
+        return dataclasses.replace(self, sums=self.sums.plus(other.sums), found=None, found_at=None)
 
     def settled(self) -> Self:
         """Return the field with process and windows found for all of its trials."""
         if self.is_settled:
             return self
         return dataclasses.replace(self, found=self._find(), found_at=self.totals)
+
+    def in_order(self) -> Self:
+        """Return this field: whichever trials came first cannot be seen in it."""
+        return self
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
@@ -121,7 +123,8 @@ class SmoothField:
     @property
     def is_settled(self) -> bool:
         """Whether process and windows were found for all trials there are."""
-        return self.found_at == self.totals and self.found is not None
+        found, found_at = self.known
+        return found is not None and found_at == self.totals
 
     @property
     def is_plain(self) -> bool:
@@ -143,6 +146,13 @@ class SmoothField:
     def sides(self) -> Floats:
         """Lengths of the domain, in those units."""
         return self.windowed.sides
+
+    @property
+    def known(self) -> tuple[tuple[Found, ...] | None, Totals | None]:
+        """What was found last and for which trials: for a question that was asked, or before."""
+        found: tuple[tuple[Found, ...] | None, Totals | None]
+        found = self.__dict__.get("serving", (self.found, self.found_at))
+        return found
 
     @functools.cached_property
     def serving(self) -> tuple[tuple[Found, ...], Totals]:
@@ -250,8 +260,7 @@ class SmoothField:
 
     @property
     def _found_so_far(self) -> dict[str, Any]:
-        """What was found last: for a question that was asked, or before."""
-        found, found_at = self.__dict__.get("serving", (self.found, self.found_at))
+        found, found_at = self.known
         return {"found": found, "found_at": found_at}
 
     def _find(self) -> tuple[Found, ...]:

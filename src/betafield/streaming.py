@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, priors, trials, units
+from betafield import learning, methods, priors, smooth, trials, units
 from betafield.learning import Trials
 
 if TYPE_CHECKING:
-    from betafield.field import Field
     from betafield.files import Batch, Rows
+    from betafield.methods import AnyField
     from betafield.options import Options
 
 Floats = npt.NDArray[np.float64]
 
 
-def learned(owner: str, options: Options, rows: Rows) -> Field:
+def learned(owner: str, options: Options, rows: Rows) -> AnyField:
     """Return the field of all rows; `owner` is what errors call the estimator."""
     field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
-            field = learning.added(field, _trials(owner, batch, field.features, len(field.classes)))
+            field = methods.added(field, _trials(owner, batch, field.features, len(field.classes)))
     if not field.totals.trials:
         raise rows.nothing("no row that teaches anything")
     with rows.working("choosing"):
         return field.in_order().settled()
 
 
-def _begun(owner: str, options: Options, rows: Rows) -> Field:
+def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
     """Return a field without trials that has the features, classes and domain of the files."""
     if options.scales_by("std"):
         raise ValueError(
@@ -42,12 +42,12 @@ def _begun(owner: str, options: Options, rows: Rows) -> Field:
     classes = rows.classes()
     if not callable(options.prior):
         priors.shapes(options.prior, nowhere, len(classes))
+    if options.is_smooth:
+        return smooth.begun(options, features, classes)
     corners = nowhere
     if options.bounds is None:
         corners = _corners(owner, options, features, len(classes), rows)
-    field = learning.begun(options, features, classes, corners)
-    field.choice.degrees()  # what cannot be is said now, not after all rows
-    return field
+    return learning.begun(options, features, classes, corners)
 
 
 def _corners(

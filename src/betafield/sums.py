@@ -1,9 +1,9 @@
 """Trials by place, as they were seen: what is kept of them, and all that is.
 
 A place is a point with the context that its trials share. Its counts are whole numbers (the layout
-is `evidence.columns`'s: trials per class, and their fractions), so sums of sums are the same whatever
-the order, batches or merges. Trials that teach nothing, whose context has equal coefficients, are not
-kept.
+is `evidence.columns`'s: trials per class, and their fractions), so sums of sums are the same
+whatever the order, batches or merges. Trials that teach nothing, whose context has equal
+coefficients, are not kept.
 
 Contexts are kept by their number of coefficients: none for trials seen as they are, two for affine
 contexts, and more for polynomials. They are raised to one degree only where they are asked for.

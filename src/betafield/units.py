@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 # A function of points and their weights.
 Column = Callable[[Floats, Floats], Floats]
 
-SCALES = ("auto", "range", "ard", "std")
+SCALES = ("auto", "range", "std")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
         return Units(np.zeros(d), np.ones(d))
     if isinstance(scale, str):
         _require_span(bounds)
-        rule = "allowed are 'auto', 'range', 'ard', 'std', None, or one number a feature"
+        rule = "allowed are 'auto', 'range', 'std', None, or one number a feature"
         checks.one_of("scale", scale, SCALES, rule)
         unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
         return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks
 from betafield.process import averages, mixtures
@@ -69,7 +68,9 @@ class LatentNormal(Posterior):
     def var(self) -> Floats:
         """E[(g(f) − E[g(f)])²]."""
         mean, total = self.mean(), np.zeros(self.shape)
-        for weight, (link, centre, deviation) in zip(self.laws.weights, self._each_law, strict=True):
+        for weight, (link, centre, deviation) in zip(
+            self.laws.weights, self._each_law, strict=True
+        ):
             own, spread = moments(link, centre, deviation)
             total += weight * (spread + (own - mean) ** 2)
         return total
@@ -91,7 +92,9 @@ class LatentNormal(Posterior):
 
     def _tail(self, p: Floats, sign: float) -> Floats:
         total = np.zeros(np.broadcast_shapes(p.shape, self.shape))
-        for weight, (link, centre, deviation) in zip(self.laws.weights, self._each_law, strict=True):
+        for weight, (link, centre, deviation) in zip(
+            self.laws.weights, self._each_law, strict=True
+        ):
             total += weight * ndtr(sign * (link.inverse(p) - centre) / deviation)
         # All belief is strictly inside.
         return np.where(p <= 0.0, float(sign < 0), np.where(p >= 1.0, float(sign > 0), total))

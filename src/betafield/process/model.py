@@ -2,8 +2,8 @@
 
 `find` learns what the process and the windows of its residuals are to be like (`Found`: length
 scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or of
-a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of nothing
-else: what `build` makes of what was found does not depend on how it was found.
+a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of
+nothing else: what `build` makes of what was found does not depend on how it was found.
 
 Examples
 --------
@@ -47,6 +47,9 @@ from betafield.process.residuals import (
 from betafield.process.rows import FINE, Rows, gather
 from betafield.process.scores import by_trial, process_mean, sampled, weighed
 from betafield.windows import Forest, Places
+
+# Hyper-parameters, in logarithms, beyond which there are none.
+FAR = 50.0
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -208,6 +211,23 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
     box = Box.of(bounds)
     fits = _fits(_rows(sums, box), found.components)
     return Smooth(box, fits, found.windows, _fine(sums, box) if found.windows else None)
+
+
+def require_sound(found: Found, d: int) -> None:
+    """Raise unless this can have been found for d features."""
+    names = [link.name for link in LINKS]
+    for link, smoothness, theta in found.components:
+        is_sound = link in names and theta.shape == (1 + d,) and np.abs(theta).max() <= FAR
+        if not is_sound or (smoothness is not None and not 0.1 <= smoothness <= 100.0):
+            raise ValueError(f"found: a process with {link!r:.40}, {theta!r:.60} is none")
+    total = 0.0
+    for stretch, width, tau, weight in found.windows:
+        is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= 1.0
+        if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR and 0.0 < weight <= 1.0):
+            raise ValueError(f"found: windows of {stretch!r:.60}, {width!r}, {tau!r} are none")
+        total += weight
+    if not found.components or total > 1.0 + 1e-9:
+        raise ValueError("found: no process, or windows of a weight above 1")
 
 
 def _rows(sums: Sums, box: Box) -> Rows:

@@ -12,7 +12,6 @@ Small batches wait, as they came, until the first query: a stream of them costs 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,6 @@ from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
-from betafield.windows.moments import Weigh, moments, monomials
 from betafield.windows.zorder import visiting_order
 
 # Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
@@ -32,8 +30,6 @@ SMALL = 1024
 WAITING_SIZE, WAITING, WAITING_ROWS = 1 << 14, 1 << 10, 1 << 20
 # Statistics for which prefix sums pay.
 FEW = 8
-# Queries for whose moments a thread of their own pays.
-MOMENTS_CHUNK = 256
 
 
 class Forest:
@@ -174,45 +170,6 @@ class Forest:
 
         run(answer, len(queries), n_jobs)
         return out
-
-    def moments(
-        self,
-        queries: Floats,
-        radii: Floats,
-        degree: int,
-        weigh: Weigh,
-        n_jobs: int | None = None,
-        hole: bool = False,
-    ) -> Floats:
-        """Return (m, W, c): the moments within each of the rising radii of each query.
-
-        `weigh` tells the trials and the successes of places, given their counts.
-        """
-        kinds = monomials(self.d, degree)
-        indexes = self.indexes
-        out = np.zeros((len(queries), len(radii), len(kinds.exponents) + kinds.half))
-
-        def answer(chunk: slice) -> None:
-            for index in indexes:
-                out[chunk] += moments(index, queries[chunk], radii, degree, weigh, hole=hole)
-
-        run(answer, len(queries), n_jobs, least=MOMENTS_CHUNK)
-        return out
-
-    def stretched(self, factors: Floats) -> Forest:
-        """Return the forest with each axis multiplied by its factor."""
-        return self._moved(lambda axes: axes * factors[:, None])
-
-    def gathered(self, cell: float) -> Forest:
-        """Return the forest with trials moved to the middles of cells of this size."""
-        return self._moved(lambda axes: (np.floor(axes / cell) + 0.5) * cell)
-
-    def _moved(self, move: Callable[[Floats], Floats]) -> Forest:
-        places = concatenate(self.places)
-        moved = self._grown(np.zeros_like(self.totals), 0)
-        # Neighbours may now be at one point.
-        moved._state = self._settled([places._replace(axes=move(places.axes)).joined()]), ()
-        return moved
 
     def _added(self, span: tuple[int, int], parts: list[Ints]) -> Ints:
         """Return the sums of all indexes, given those of each."""

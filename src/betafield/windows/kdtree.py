@@ -33,7 +33,7 @@ computed reach of each place in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,8 +86,6 @@ class KDTree:
     nodes: Nodes
     metric: int
     span: tuple[int, int]
-    # Moments of the nodes, once they were asked for, by degree.
-    moments: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> KDTree:

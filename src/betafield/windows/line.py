@@ -13,13 +13,12 @@ loop of its own over the queries, so that the loads of many queries are under wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from betafield._jit import kernel
-from betafield.windows.base import CHEBYSHEV, Floats, Ints, Places
-from betafield.windows.kdtree import KDTree
+from betafield.windows.base import Floats, Ints, Places
 
 BLOCK = 8
 CACHED = 1 << 16
@@ -43,8 +42,6 @@ class Line:
     places: Places
     levels: tuple[Floats, ...]
     before: Ints
-    # The same places as a tree, once moments were asked for.
-    tree: list[KDTree] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> Line:
@@ -78,12 +75,6 @@ class Line:
         out = np.empty((len(queries), self.before.shape[1]), dtype=np.int64)
         _difference(self.before, first, beyond, out)
         return out
-
-    def as_tree(self) -> KDTree:
-        """Return an index of the same places whose nodes can hold moments."""
-        if not self.tree:
-            self.tree.append(KDTree.build(self.places.widened(self.places.width), CHEBYSHEV, True))
-        return self.tree[0]
 
     def _first_above(self, queries: Floats, bound: float) -> Ints:
         """Return, for each query q, the first i with xs[i] − q > bound.

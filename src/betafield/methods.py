@@ -1,0 +1,62 @@
+"""Which kind of field is asked for: of a process, or of windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from betafield import learning, smooth, trials
+from betafield.field import Field
+from betafield.learning import Trials
+from betafield.options import Options
+from betafield.smooth import SmoothField
+
+AnyField = Field | SmoothField
+
+
+def taught(
+    known: AnyField | None,
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[Any],
+    some: Trials,
+) -> AnyField:
+    """Return the field that knows these trials too, of the kind that is asked for."""
+    if options.is_smooth:
+        if isinstance(known, Field):
+            raise _kept_for_others(known, options)
+        return smooth.taught(known, options, features, classes, some)
+    if isinstance(known, SmoothField):
+        raise _kept_for_others(known, options)
+    return learning.taught(known, options, features, classes, some)
+
+
+def merged(ours: AnyField, theirs: AnyField) -> AnyField:
+    """Return the field that knows the trials of both, which must be of one kind."""
+    if isinstance(ours, SmoothField) and isinstance(theirs, SmoothField):
+        return ours.merged(theirs)
+    if isinstance(ours, Field) and isinstance(theirs, Field):
+        return ours.merged(theirs)
+    raise ValueError(
+        f"other: it was learned with {_told(theirs.options)}, this one with "
+        f"{_told(ours.options)}; both must be of windows, or both of a process"
+    )
+
+
+def added(field: AnyField, some: Trials) -> AnyField:
+    """Return the field that knows these trials too; nothing is learned anew from them yet."""
+    return (
+        smooth.added(field, some) if isinstance(field, SmoothField) else learning.added(field, some)
+    )
+
+
+def _kept_for_others(known: AnyField, options: Options) -> ValueError:
+    return ValueError(
+        f"method: found {_told(options)}; the trials so far were kept for {_told(known.options)}, "
+        "so fit all of them anew"
+    )
+
+
+def _told(options: Options) -> str:
+    return f"method={options.method!r} and bandwidth={options.bandwidth!r}"

@@ -1,0 +1,96 @@
+"""What files of all kinds of models have in common: options, classes, features, trials seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from betafield import lattice, persistence, plain, priors, units
+from betafield.evidence import Totals
+from betafield.evidence.columns import FRACTIONS, MOST, require_countable
+from betafield.options import Options
+from betafield.plain import fields_of, one_of, require, whole
+from betafield.trials import Features
+
+OPTIONS = (
+    "bandwidth",
+    "bounds",
+    "lipschitz",
+    "method",
+    "metric",
+    "n_jobs",
+    "prior",
+    "scale",
+    "sharing",
+)
+FLOATS, INTEGERS = (np.float64,), (np.int8, np.int16, np.int32, np.int64)
+# What is no limit but that of the file.
+MANY = persistence.MOST_HEADER
+
+
+def stored_options(options: Options) -> dict[str, Any]:
+    """Return options as JSON has them."""
+    return {name: plain.stored(name, getattr(options, name)) for name in OPTIONS}
+
+
+def restored_options(values: Any) -> Options:
+    """Return the options of these values, which must be allowed; older files had others."""
+    if isinstance(values, dict) and "degree" in values:
+        values = _newer(values)
+    given = fields_of("options", values, OPTIONS)
+    return Options(**{name: plain.option(name, given[name]) for name in OPTIONS}).checked()
+
+
+def _newer(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a file of version 1: local polynomials and learned relevance went."""
+    is_default = values.get("bandwidth") == "auto"
+    usual = {"prior": {"tuple": [1.0, 1.0]}, "sharing": "exact"}
+    is_smooth = is_default and all(values.get(name) == value for name, value in usual.items())
+    scale = values.get("scale")
+    kept = {name: value for name, value in values.items() if name != "degree"}
+    return kept | {
+        "method": "auto" if is_smooth or not is_default else "windows",
+        "scale": "range" if isinstance(scale, str) and scale == "ard" else scale,
+    }
+
+
+def stored_features(features: Features) -> dict[str, Any]:
+    """Return the number and the names of features as JSON has them."""
+    names = None if features.names is None else [str(name) for name in features.names]
+    return {"n_features": features.number, "names": names}
+
+
+def restored_features(number: Any, names: Any) -> Features:
+    """Return features of this number and these names."""
+    d = whole("n_features", number, 1, MANY)
+    if names is None:
+        return Features(d)
+    is_sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    require(is_sound and len(names) == d, "names", names, f"{d} names")
+    return Features(d, np.array(names, dtype=object))
+
+
+def restored_totals(values: Any) -> Totals:
+    """Return the trials seen: what contexts take away is theirs."""
+    require(isinstance(values, list) and len(values) == 4, "seen", values, "four numbers")
+    most = int(MOST * FRACTIONS)
+    seen = Totals(*(whole("seen", value, 0, most) for value in values))
+    is_sound = max(seen.low, seen.high) <= seen.distorted <= seen.trials and seen.trials > 0
+    require(is_sound, "seen", values, "trials, not more of them distorted, nor more taken off")
+    countable = MOST / (lattice.UNIT if seen.distorted else 1.0)
+    require_countable("trials", np.array(seen.number()), countable)
+    return seen
+
+
+def require_options(options: Options, d: int, n_classes: int, bounds: Any) -> None:
+    """Raise unless options that depend on the number of features and classes are sound."""
+    scale, prior = options.scale, options.prior
+    units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
+    if isinstance(scale, str):
+        one_of("scale", scale, units.SCALES)
+    elif scale is not None:
+        units.measure(scale, bounds, np.zeros((1, d)), lambda: np.ones(1))
+    each = prior if isinstance(prior, list | tuple | np.ndarray) else []
+    n_points = max((np.size(part) for part in each), default=1)
+    priors.shapes(prior, np.broadcast_to(0.0, (n_points, d)), n_classes)

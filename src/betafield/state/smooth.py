@@ -1,0 +1,148 @@
+"""A field of a process as plain values and arrays, and back: trials, and what was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import plain
+from betafield.evidence import Totals
+from betafield.evidence.columns import FRACTIONS, require_countable
+from betafield.persistence import Arrays
+from betafield.plain import fields_of, require, taken, whole
+from betafield.process.model import Found, require_sound
+from betafield.smooth import SmoothField
+from betafield.state.common import (
+    FLOATS,
+    INTEGERS,
+    require_options,
+    restored_features,
+    restored_options,
+    restored_totals,
+    stored_features,
+    stored_options,
+)
+from betafield.state.trees import told, values_of
+from betafield.sums import Part, Sums
+from betafield.trials import HIGHEST
+
+Floats = npt.NDArray[np.float64]
+
+VALUES = ("classes", "found", "found_at", "kind", "n_features", "names", "options", "parts", "seen")
+
+
+def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
+    """Return a field as plain values and arrays, which are sound."""
+    options = field.options.checked()
+    found, found_at = field.known
+    parts = field.sums.distinct().parts
+    values = {
+        "classes": plain.stored_labels(field.classes),
+        "found": None if found is None else [told(each) for each in found],
+        "found_at": None if found_at is None else list(found_at),
+        "kind": "smooth",
+        **stored_features(field.features),
+        "options": stored_options(options),
+        "parts": sorted(parts),
+        "seen": list(field.totals),
+    }
+    arrays: Arrays = {}
+    for kind, (part,) in parts.items():
+        arrays |= {f"{kind}.{name}": each for name, each in part._asdict().items()}
+    restored(values, arrays)
+    return values, arrays
+
+
+def restored(values: Any, arrays: Arrays) -> SmoothField:
+    """Return the field of these values and arrays, all of which must belong to it."""
+    fields = fields_of("values", values, VALUES)
+    options = restored_options(fields["options"])
+    require(options.is_smooth, "method", options.method, "auto and process here")
+    features = restored_features(fields["n_features"], fields["names"])
+    classes, seen = plain.labels(fields["classes"]), restored_totals(fields["seen"])
+    sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
+    require_options(options, features.number, len(classes), sums.bounds())
+    field = SmoothField(options, features, classes, sums)
+    return _with_found(field, fields["found"], fields["found_at"])
+
+
+# Trials ------------------------------------------------------------------------------------
+
+
+def _sums(kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals) -> Sums:
+    is_sound = isinstance(kinds, list) and 0 < len(kinds) <= 64 and len(set(kinds)) == len(kinds)
+    require(is_sound, "parts", kinds, "a few different numbers")
+    parts = {}
+    for kind in kinds:
+        whole("parts", kind, 0, HIGHEST + 1)
+        parts[kind] = (_part(left, kind, d, n_classes),)
+    require(not left, "arrays", f"{len(left)} of unknown names", "no others")
+    require(n_classes == 2 or list(parts) == [0], "parts", kinds, "no contexts with these classes")
+    sums = Sums(d, n_classes, seen, parts)
+    _require_counted(sums)
+    return sums
+
+
+def _part(left: Arrays, kind: int, d: int, n_classes: int) -> Part:
+    """Return places with something at each of them."""
+    points = taken(left, f"{kind}.points", FLOATS, None, d)
+    r = len(points)
+    require(r and np.isfinite(points).all(), f"{kind}.points", "others", "finite numbers")
+    counts = taken(left, f"{kind}.counts", (np.bool_, *INTEGERS), None, r)
+    is_sound = len(counts) in (n_classes, 2 * n_classes) and counts.min() >= 0
+    require(is_sound and counts.any(axis=0).all(), f"{kind}.counts", "others", "counts of trials")
+    for column in counts:
+        require_countable(f"{kind}.counts", column)
+    context = taken(left, f"{kind}.context", FLOATS, r, kind)
+    _require_contexts(kind, context)
+    return Part(points, counts, context)
+
+
+def _require_contexts(kind: int, context: Floats) -> None:
+    """Raise unless contexts teach something, which allows every outcome."""
+    name = f"{kind}.context"
+    require(kind != 1, name, "one coefficient", "none, or two and more")
+    is_sound = np.all((context >= 0.0) & (context <= 1.0))
+    require(is_sound, name, "others", "coefficients from 0 to 1")
+    if kind:
+        teaches = context.max(axis=1) > context.min(axis=1)
+        require(teaches.all(), name, "equal coefficients", "different ones")
+
+
+def _require_counted(sums: Sums) -> None:
+    """Raise unless the trials seen are those that places count."""
+    k, unit = sums.n_classes, int(FRACTIONS)
+    plain_trials = distorted = 0
+    for kind, (part,) in sums.parts.items():
+        columns = [int(column.sum(dtype=np.int64)) for column in part.counts]
+        amount = unit * sum(columns[:k]) + sum(columns[k:])
+        plain_trials += amount * (kind == 0)
+        distorted += amount * (kind > 0)
+    # Fractions of trials under contexts are rounded one by one.
+    slack = sums.size if distorted else 0
+    is_sound = abs(plain_trials + distorted - sums.totals.trials) <= slack
+    require(is_sound, "seen", sums.totals.trials, "as many as are counted")
+    is_sound = abs(distorted - sums.totals.distorted) <= slack
+    require(is_sound, "seen", sums.totals.distorted, "as many as are distorted")
+
+
+# What was found ----------------------------------------------------------------------------
+
+
+def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
+    """Return the field with what was found for trials among its own."""
+    if found is None:
+        require(found_at is None, "found_at", found_at, "nothing where nothing was found")
+        return field
+    number = 1 if len(field.classes) == 2 else len(field.classes)
+    is_sound = isinstance(found, list) and len(found) == number
+    require(is_sound, "found", "others", f"a list of {number}")
+    each = tuple(values_of("found", Found, one) for one in found)
+    for one in each:
+        require_sound(one, field.features.number)
+    totals = restored_totals(found_at)
+    require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")
+    return dataclasses.replace(field, found=each, found_at=totals)
