@@ -107,7 +107,6 @@ def fit(
         betafield fit tests.parquet --features lon,lat --outcome positive
             --sensitivity 0.92 --specificity 0.98
     """
-    import betafield.cli.describing as describing
     import betafield.cli.distortions as distortions
     import betafield.cli.reading as reading
     import betafield.cli.writing as writing
@@ -156,8 +155,15 @@ def fit(
         )
     writing.write_whole(model.save, target, ".beta")
     if not quiet:
-        told = describing.lines(describing.described(model))
-        terminal.facts([*told, ("model", target)], sys.stderr if target == "-" else None)
+        _tell_learned(model, target)
+
+
+def _tell_learned(model: SmoothBetaClassifier, target: str) -> None:
+    """Tell what was learned, beside the model and never among its bytes."""
+    import betafield.cli.describing as describing
+
+    told = describing.lines(describing.described(model))
+    terminal.facts([*told, ("model", target)], sys.stderr if target == "-" else None)
 
 
 def _unfitted(**settings: Any) -> SmoothBetaClassifier:
