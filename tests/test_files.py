@@ -326,14 +326,14 @@ def test_how_rows_are_spread_cannot_be_seen(spread, data):
 def test_blocks_of_csv_files_cannot_be_seen(tmp_path, monkeypatch):
     table = trials(labels=["no", "yes"])
     paths = split(table, tmp_path, KINDS["CSV"])
-    monkeypatch.setattr(files, "CSV_BLOCK", 200)
+    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 200)
     assert_same(*learn_both(table, paths, outcome="died"))
 
 
 def test_lines_within_quotes_cannot_be_seen(tmp_path, monkeypatch):
     table = trials(labels=["no,\n\n\n", '"\n\nyes'])
     path = write(table, tmp_path / "a.csv")
-    monkeypatch.setattr(files, "CSV_BLOCK", 110)
+    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 110)
     assert_same(*learn_both(table, path, outcome="died"))
 
 
@@ -807,7 +807,7 @@ def test_one_class_in_all_files_is_refused(tmp_path):
 
 
 def test_a_measurement_is_no_outcome(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MOST_CLASSES", 50)
+    monkeypatch.setattr("betafield.files.labels.MOST_CLASSES", 50)
     split(trials(), tmp_path, ["a.csv", "b.parquet"])
     refuse(tmp_path, "more than 50 classes in column 'age'", features=["dose"], outcome="age")
 
@@ -884,7 +884,7 @@ def test_noise_is_refused(suffix, tmp_path):
     ("row", "said"), [("7,8", "Expected 3 columns, got 2"), ("1,2,3,4", "Expected 3 columns")]
 )
 def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CSV_BLOCK", 100)
+    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 100)
     lines = ["dose,age,died", *(f"0.5,{20 + i},{i % 2}" for i in range(60))]
     lines[1 + 40] = row
     path = tmp_path / "a.csv"
@@ -901,7 +901,7 @@ def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch)
     ],
 )
 def test_a_csv_file_that_cannot_be_read_is_refused(content, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CSV_BLOCK", 100)
+    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 100)
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     refuse(path, f"{path}: cannot be read: ", said)
@@ -999,7 +999,7 @@ def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_all_bytes_of_a_file_are_counted(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CSV_BLOCK", 1000)
+    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 1000)
     path = write(trials(), tmp_path / f"a{suffix}", rows=50)
     (file,) = files.listed(path)
     read = sum(piece.size for piece in file.pieces({"dose": pa.float64()}, 7))
@@ -1010,8 +1010,9 @@ def test_all_bytes_of_a_file_are_counted(suffix, tmp_path, monkeypatch):
 
 PEAK = """
 import sys
-from betafield import SmoothBetaClassifier, files
-files.CSV_BLOCK = 1 << 18  # so that as much is read ahead of both files
+from betafield import SmoothBetaClassifier
+from betafield.files import sources
+sources.CSV_BLOCK = 1 << 18  # so that as much is read ahead of both files
 model = SmoothBetaClassifier(bandwidth=0.1)
 model.fit_files(sys.argv[1], outcome="died")
 model.posterior([[0.5, 0.5]]).mean()

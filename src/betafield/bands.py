@@ -74,15 +74,14 @@ class Rings(NamedTuple):
     ----------
     radii : array of shape (R,)
     sums : array of shape (m, R, c)
-    held : array of shape (m, R)
-        Trials.
+    trials : array of shape (m, R)
     reach : array of shape (m, R)
         At least the sum of their distances.
     """
 
     radii: Floats
     sums: Ints
-    held: Floats
+    trials: Floats
     reach: Floats
 
 
@@ -140,13 +139,13 @@ class Bands:
         for rows in self._blocks(len(queries)):
             rings = self._rings(queries[rows])
             low, high = self._narrowest(rings)
-            held, reach = rings.held, rings.reach
+            n, reach = rings.trials, rings.reach
             if not self.decoder.is_plain:  # distorted trials are worth less: they are left out
-                held = reach = np.zeros((len(low), 1))
+                n = reach = np.zeros((len(low), 1))
             # With y = 1/√(n + k): (L Σ r + 1) y² + z y / 2 = width / 2.
             a = self.lipschitz * reach + 1.0
             y = (np.sqrt(self._z**2 + 8.0 * a * width) - self._z) / (4.0 * a)
-            more = np.maximum(np.ceil(y**-2.0 - held), 1.0).min(axis=1)
+            more = np.maximum(np.ceil(y**-2.0 - n), 1.0).min(axis=1)
             needed[rows] = np.where(high - low <= width, 0.0, more)
         return needed
 
@@ -202,8 +201,8 @@ class Bands:
     def _rings(self, queries: Floats) -> Rings:
         radii = self.radii
         sums = np.stack([self.windows.sums(queries, r, self.n_jobs) for r in radii], axis=1)
-        held = self.decoder.size(sums)
-        return Rings(radii, sums, held, _reach(held, radii))
+        trials = self.decoder.size(sums)
+        return Rings(radii, sums, trials, _reach(trials, radii))
 
     def _blocks(self, m: int) -> list[slice]:
         numbers = (STEPS + 2) * (self.windows.width + self.windows.span[1] + 8)
@@ -212,7 +211,7 @@ class Bands:
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
         """Return the narrowest interval that is paid for."""
         if self.simultaneous and self.decoder.is_summed:
-            chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.held.shape)
+            chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.trials.shape)
         else:
             chosen = np.argmin(self._promise(rings), axis=1)[:, None]
         if not self.decoder.is_summed:
@@ -223,21 +222,21 @@ class Bands:
 
     def _promise(self, rings: Rings) -> Floats:
         """Return about the half width (m, R) of intervals, by where the trials were made alone."""
-        held = np.maximum(rings.held, 1e-9)
-        noise = 0.5 * self._z / np.sqrt(self.totals.share() * held) + 1.0 / held
-        return self.lipschitz * rings.reach / held + noise
+        n = np.maximum(rings.trials, 1e-9)
+        noise = 0.5 * self._z / np.sqrt(self.totals.share() * n) + 1.0 / n
+        return self.lipschitz * rings.reach / n + noise
 
     # From sums of outcomes.
 
     def _from_sums(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
         """Return the intervals (m, k) of the windows chosen (m, k)."""
         affine = self.decoder.affine(rings.sums)
-        bends = np.abs(affine.gain) if self._is_of_one_sign else affine.held
+        bends = np.abs(affine.gain) if self._is_of_one_sign else affine.trials
         bias = self.lipschitz * _reach(bends, rings.radii)
-        won, held, gain, offset, bias = (
+        successes, n, gain, offset, bias = (
             np.take_along_axis(each, chosen, axis=1) for each in (*affine, bias)
         )
-        low, high = (held * end for end in share_bounds(won, held, self.error_of_one))
+        low, high = (n * end for end in share_bounds(successes, n, self.error_of_one))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([low - offset - bias, high - offset + bias]) / gain
         low, high = np.where(gain > 0, ends, np.where(gain < 0, ends[::-1], [[[0.0]], [[1.0]]]))
@@ -286,14 +285,14 @@ class Exclusion(NamedTuple):
 
         Likelihoods are log-concave, so that log R falls as θ rises, and halving finds it.
         """
-        held = self.amounts.sum(axis=(1, 2))
+        n = self.amounts.sum(axis=(1, 2))
         needed = math.log(2.0 / self.error)
-        longest = np.sqrt(8.0 * needed / np.maximum(held, 1.0))
+        longest = np.sqrt(8.0 * needed / np.maximum(n, 1.0))
         steps = longest[:, None] * 0.5 ** np.arange(TRIED_STEPS)
-        low, high = np.zeros(len(held)), np.ones(len(held))
+        low, high = np.zeros(len(n)), np.ones(len(n))
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            is_excluded = self._log_r(middle, steps) >= needed + 2.0 * LATTICE_ERROR * held
+            is_excluded = self._log_r(middle, steps) >= needed + 2.0 * LATTICE_ERROR * n
             low, high = np.where(is_excluded, middle, low), np.where(is_excluded, high, middle)
         return low
 
@@ -308,7 +307,7 @@ class Exclusion(NamedTuple):
         return np.asarray(special.logsumexp(total, axis=1) - math.log(TRIED_STEPS))
 
 
-def share_bounds(won: Floats, held: Floats, error: float) -> tuple[Floats, Floats]:
+def share_bounds(successes: Floats, trials: Floats, error: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's bounds of the mean probability of independent trials.
 
     The lower one is the q at which so many successes or more have the probability error/2. Trials
@@ -321,14 +320,15 @@ def share_bounds(won: Floats, held: Floats, error: float) -> tuple[Floats, Float
     >>> print(low.round(4), high.round(4))
     [0.     0.1871] [0.3085 0.8129]
     """
-    return _lower_bound(won, held, error), 1.0 - _lower_bound(held - won, held, error)
+    low = _lower_bound(successes, trials, error)
+    return low, 1.0 - _lower_bound(trials - successes, trials, error)
 
 
-def _lower_bound(won: Floats, held: Floats, error: float) -> Floats:
-    several = Beta(np.maximum(won, 1.0).ravel(), (held - won + 1.0).ravel())
-    bound = several.ppf(0.5 * error).reshape(won.shape)
-    bound = np.where(won == 1.0, 0.5 * error / np.maximum(held, 1.0), bound)
-    return np.where(won > 0.0, bound, 0.0)
+def _lower_bound(successes: Floats, trials: Floats, error: float) -> Floats:
+    several = Beta(np.maximum(successes, 1.0).ravel(), (trials - successes + 1.0).ravel())
+    bound = several.ppf(0.5 * error).reshape(successes.shape)
+    bound = np.where(successes == 1.0, 0.5 * error / np.maximum(trials, 1.0), bound)
+    return np.where(successes > 0.0, bound, 0.0)
 
 
 def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:
@@ -338,6 +338,6 @@ def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:
     return np.asarray(np.log(np.maximum((1.0 - theta) * l0 + theta * l1, 1e-300)))
 
 
-def _reach(held: Floats, radii: Floats) -> Floats:
+def _reach(trials: Floats, radii: Floats) -> Floats:
     """Return (m, R): at least the sum of the distances of the trials of windows (m, R)."""
-    return np.cumsum(np.diff(held, axis=1, prepend=0.0) * radii, axis=1)
+    return np.cumsum(np.diff(trials, axis=1, prepend=0.0) * radii, axis=1)

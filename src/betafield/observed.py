@@ -133,8 +133,8 @@ def observed(model: SmoothBetaClassifier) -> Observed:
     """
     places = _places(model)
     if model.field_.totals.distorted and model.field_.sharing == "exact":
-        axes, (held,) = _joined(places.axes, _sizes(model, places)[None])
-        return Observed(_points(model, axes), held, None, feature_names(model), _LIKELIHOODS)
+        axes, (trials,) = _joined(places.axes, _sizes(model, places)[None])
+        return Observed(_points(model, axes), trials, None, feature_names(model), _LIKELIHOODS)
     k = len(model.classes_)
     axes, sums = _joined(places.axes, places.counts[: 2 * k])
     counts = untallied(sums.T, k).astype(np.float64)
@@ -239,15 +239,17 @@ def binned(
     where = seen.points[:, feature_index(seen.names, feature)]
     edges = _edges(where, int(n_bins))
     bin_of = np.searchsorted(edges[1:-1], where, side="right")
-    held, won, place = (
+    trials, successes, place = (
         np.bincount(bin_of, amounts, len(edges) - 1)
         for amounts in (seen.trials, seen.counts[:, class_index], seen.trials * where)
     )
-    some = held > 0
+    some = trials > 0
     middle = 0.5 * (edges[1:] + edges[:-1])
-    centres = np.divide(place, held, out=middle, where=some)
-    share = np.divide(won, held, out=np.full(len(held), np.nan), where=some)
-    return Binned(edges, centres, held, won, share, *share_interval(won, held, level))
+    centres = np.divide(place, trials, out=middle, where=some)
+    share = np.divide(successes, trials, out=np.full(len(trials), np.nan), where=some)
+    return Binned(
+        edges, centres, trials, successes, share, *share_interval(successes, trials, level)
+    )
 
 
 def feature_index(names: tuple[str, ...], feature: int | str) -> int:
@@ -285,11 +287,11 @@ def share_interval(
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-    won, held = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    lost, tail = held - won, 0.5 * (1.0 - level)
-    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
-    high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
-    return low, high
+    successes, trials = (np.asarray(each, dtype=np.float64) for each in (successes, trials))
+    failures, tail = trials - successes, 0.5 * (1.0 - level)
+    low = special.betaincinv(np.maximum(successes, 1e-300), failures + 1.0, tail)
+    high = special.betainccinv(successes + 1.0, np.maximum(failures, 1e-300), tail)
+    return np.where(successes > 0, low, 0.0), np.where(failures > 0, high, 1.0)
 
 
 # Left out ----------------------------------------------------------------------------------
@@ -337,8 +339,8 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(1_000, 1))
     >>> model = SmoothBetaClassifier(bandwidth=0.1).fit(X, rng.uniform(size=1_000) < X[:, 0])
-    >>> predicted, successes, held = left_out(model)
-    >>> int(held.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
+    >>> predicted, successes, trials = left_out(model)
+    >>> int(trials.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
     (1000, True)
     """
     if not isinstance(n, Integral) or n < 1:

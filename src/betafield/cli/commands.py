@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from betafield.cli import NAME, UsageError, options, terminal
+import betafield.cli.options as options
+import betafield.cli.terminal as terminal
 from betafield.cli.layout import GENERAL, Command, Group
+from betafield.cli.usage import NAME, UsageError
 
 if TYPE_CHECKING:
     from betafield.cli.distortions import Distortion
@@ -105,7 +107,9 @@ def fit(
         betafield fit tests.parquet --features lon,lat --outcome positive
             --sensitivity 0.92 --specificity 0.98
     """
-    from betafield.cli import describing, distortions, reading, writing
+    import betafield.cli.distortions as distortions
+    import betafield.cli.reading as reading
+    import betafield.cli.writing as writing
 
     _require_outcome_or_counts(outcome, successes, trials, weights)
     counted: dict[str, Any] = {"successes": successes, "trials": trials, "sample_weight": weights}
@@ -151,8 +155,15 @@ def fit(
         )
     writing.write_whole(model.save, target, ".beta")
     if not quiet:
-        told = describing.lines(describing.described(model))
-        terminal.facts([*told, ("model", target)], sys.stderr if target == "-" else None)
+        _tell_learned(model, target)
+
+
+def _tell_learned(model: SmoothBetaClassifier, target: str) -> None:
+    """Tell what was learned, beside the model and never among its bytes."""
+    import betafield.cli.describing as describing
+
+    told = describing.lines(describing.described(model))
+    terminal.facts([*told, ("model", target)], sys.stderr if target == "-" else None)
 
 
 def _unfitted(**settings: Any) -> SmoothBetaClassifier:
@@ -197,7 +208,8 @@ def predict(
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
     """
-    from betafield.cli import distortions, predicting
+    import betafield.cli.distortions as distortions
+    import betafield.cli.predicting as predicting
 
     wanted = predicting.Wanted(
         options.level(level),
@@ -213,7 +225,7 @@ def predict(
 
 def _loaded(path: str) -> SmoothBetaClassifier:
     """Return the model of a file or of standard input."""
-    from betafield.cli import reading
+    import betafield.cli.reading as reading
     from betafield.estimators import load
 
     with reading.model_file(path) as real:
@@ -224,7 +236,8 @@ def _answers_to(
     model: str, where: tuple[int | None, str | None], to: tuple[str | None, str | None, bool]
 ) -> tuple[str, str]:
     """Return the file and the format for answers, if points are named and nothing is lost."""
-    from betafield.cli import reading, writing
+    import betafield.cli.reading as reading
+    import betafield.cli.writing as writing
 
     (grid, at), (out, form, force) = where, to
     if (grid is None) == (at is None):
@@ -246,7 +259,9 @@ def _write_answers(
     form: str,
 ) -> None:
     """Write what is told of points, at a grid or from a file, to where it is wanted."""
-    from betafield.cli import predicting, reading, writing
+    import betafield.cli.predicting as predicting
+    import betafield.cli.reading as reading
+    import betafield.cli.writing as writing
 
     grid, at = where
     watched = terminal.is_watched(target)
@@ -273,7 +288,8 @@ def report(
 
         betafield report model.beta --title "Codling moths" --out moths.html
     """
-    from betafield.cli import reading, writing
+    import betafield.cli.reading as reading
+    import betafield.cli.writing as writing
 
     settings = {
         "level": options.level(level),
@@ -286,8 +302,8 @@ def report(
 
 
 def _write_report(model: SmoothBetaClassifier, out: str, **told: Any) -> None:
+    import betafield.cli.writing as writing
     from betafield import report as page
-    from betafield.cli import writing
 
     with terminal.progress("writing the report", None, terminal.is_watched(out)):
         writing.write_whole(lambda path: page.write(model, path, **told), out, ".html")
@@ -301,7 +317,7 @@ def _said(ctx: typer.Context) -> str:
 @app.command(cls=Command)
 def info(model: options.ModelFile, json: options.Json = False) -> None:
     """Tell what a model file holds."""
-    from betafield.cli import describing
+    import betafield.cli.describing as describing
 
     facts = describing.described(_loaded(model))
     if json:
@@ -349,7 +365,7 @@ def plan(
         _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": format})
         terminal.say(_planned(error, trials, features, lipschitz, metric, background))
         return
-    from betafield.cli import predicting
+    import betafield.cli.predicting as predicting
 
     _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
     options.positive("--width", width)
@@ -402,8 +418,8 @@ def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str
 @app.command(cls=Command)
 def demo(ctx: typer.Context, out: options.DemoOut = None, force: options.Force = False) -> None:
     """Learn from simulated trials, and tell what was learned beside the truth."""
-    from betafield.cli import demo as simulated
-    from betafield.cli import writing
+    import betafield.cli.demo as simulated
+    import betafield.cli.writing as writing
 
     if out is not None:
         writing.require_free(out, force)

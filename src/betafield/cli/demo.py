@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from betafield.cli import terminal
+import betafield.cli.terminal as terminal
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from betafield.cli import UsageError
 from betafield.cli.options import fraction
+from betafield.cli.usage import UsageError
 
 
 @dataclass(frozen=True)

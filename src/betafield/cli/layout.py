@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from betafield.cli import DEBUG
+from betafield.cli.usage import DEBUG
 
 Entries = list[tuple[str, str]]
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from betafield.cli import UsageError
+from betafield.cli.usage import UsageError
 
 FILES, COLUMNS, MODEL = "Files", "Columns", "Model"
 CONTEXTS = "How trials were distorted: one way only, by numbers or names of columns"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from betafield.cli import UsageError
 from betafield.cli.terminal import progress
+from betafield.cli.usage import UsageError
 
 if TYPE_CHECKING:
     import numpy as np

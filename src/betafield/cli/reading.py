@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from betafield.cli import UsageError
 from betafield.cli.terminal import is_watched, progress
+from betafield.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from betafield.cli.terminal import Advance

@@ -9,7 +9,8 @@ import html
 import sys
 from typing import Any
 
-from betafield.cli import FAILED, INTERRUPTED, NAME, USAGE, layout
+import betafield.cli.layout as layout
+from betafield.cli.usage import FAILED, INTERRUPTED, NAME, USAGE
 
 START = f"""# Commands
 

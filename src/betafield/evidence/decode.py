@@ -36,8 +36,8 @@ LEAST_CHANCE = 2.0**-53
 class Affine(NamedTuple):
     """What affine contexts of windows add up to: S, n, Σ A and Σ B; P(success) = A π + B."""
 
-    won: Floats
-    held: Floats
+    successes: Floats
+    trials: Floats
     gain: Floats
     offset: Floats
 
@@ -97,13 +97,13 @@ class Decoder:
 
     def affine(self, sums: Ints) -> Affine:
         """Return what the contexts of windows add up to, where they are summed."""
-        held = self.trials(sums)
-        won, held = held[..., 1].astype(np.float64), held.sum(axis=-1).astype(np.float64)
+        trials = self.trials(sums)
+        successes, n = trials[..., 1].astype(np.float64), trials.sum(axis=-1).astype(np.float64)
         if self.is_plain:
-            return Affine(won, held, held, np.zeros_like(held))
+            return Affine(successes, n, n, np.zeros_like(n))
         low, low_rest, high, high_rest = np.moveaxis(sums[..., OTHERS : OTHERS + 4], -1, 0)
         offset = (low + low_rest / FINE) / lattice.UNIT
-        return Affine(won, held, held - offset - (high + high_rest / FINE) / lattice.UNIT, offset)
+        return Affine(successes, n, n - offset - (high + high_rest / FINE) / lattice.UNIT, offset)
 
     def likelihoods(self, sums: Ints) -> tuple[Floats, Floats]:
         """Return numbers of trials (…, c) and the logarithms (c,) of their ratios l₁/l₀."""
@@ -140,15 +140,15 @@ class Decoder:
 
     def _mean(self, sums: Ints, shapes: Floats) -> Contextual:
         """Return the posterior as if all trials of the window had its mean context."""
-        held = self.trials(sums)
-        rows = _mean_likelihoods(sums, held.sum(axis=1))
+        trials = self.trials(sums)
+        rows = _mean_likelihoods(sums, trials.sum(axis=1))
         is_lost, is_won = rows[..., 1] == 0.0, rows[..., 0] == 0.0
         shifted = ~(is_won | is_lost)
         return Contextual(
-            shapes[:, 1] + (held * is_won).sum(axis=1),
-            shapes[:, 0] + (held * is_lost).sum(axis=1),
+            shapes[:, 1] + (trials * is_won).sum(axis=1),
+            shapes[:, 0] + (trials * is_lost).sum(axis=1),
             shifts=lattice.shift(np.where(shifted[..., None], rows, 1.0)),
-            trials=held * shifted,
+            trials=trials * shifted,
             n_jobs=self.n_jobs,
         )
 
@@ -198,8 +198,8 @@ class Decoder:
     def _counted_mean(self, places: Places) -> list[LeftOut]:
         """Return the trials of each class; all of a place have its mean context."""
         sums = places.counts.T.astype(np.int64)
-        held = self.trials(sums).sum(axis=1)
-        rows, each = _mean_likelihoods(sums, held), sums[:, OTHERS:] / held[:, None]
+        n = self.trials(sums).sum(axis=1)
+        rows, each = _mean_likelihoods(sums, n), sums[:, OTHERS:] / n[:, None]
         parts = []
         for outcome in (0, 1):
             part = self._taken(places, outcome, outcome + 2)
@@ -250,14 +250,14 @@ def _raised(rows: Any, degree: int) -> Floats:
     return contexts.elevate(np.asarray(rows, dtype=np.float64), degree)
 
 
-def _mean_likelihoods(sums: Ints, held: npt.NDArray[Any]) -> Floats:
+def _mean_likelihoods(sums: Ints, n: npt.NDArray[Any]) -> Floats:
     """Return (m, 2, 2): of a failure and of a success, under the mean context, l₀ and l₁.
 
     1 − B̄ and Ā + B̄ are what B and 1 − A − B leave of the trials, subtracted as whole numbers.
     """
     low, low_rest, high, high_rest = sums[:, OTHERS : OTHERS + 4].T
-    units = np.rint(held * lattice.UNIT).astype(np.int64)
+    units = np.rint(n * lattice.UNIT).astype(np.int64)
     coarse = np.stack([units - low, high, low, units - high])
     fine = np.stack([-low_rest, high_rest, low_rest, -high_rest])
-    means = (coarse + fine / FINE) / (lattice.UNIT * np.maximum(held, 1.0 / FINE))
+    means = (coarse + fine / FINE) / (lattice.UNIT * np.maximum(n, 1.0 / FINE))
     return np.asarray(means.T.clip(0.0, 1.0).reshape(-1, 2, 2))

@@ -219,14 +219,14 @@ class CalibrationDisplay:
         ax: Any = None,
     ) -> Self:
         """Compare predictions with successes: 1 or 0 a trial, or so many of `weight` trials."""
-        won, predicted = (np.asarray(each, dtype=np.float64) for each in (successes, y_prob))
-        held = np.ones_like(predicted) if weight is None else np.asarray(weight, dtype=np.float64)
-        _check(won, predicted, held, n_bins, strategy)
-        edges = _edges(predicted, None if weight is None else held, n_bins, strategy)
+        successes, predicted = (np.asarray(each, dtype=np.float64) for each in (successes, y_prob))
+        trials = np.ones_like(predicted) if weight is None else np.asarray(weight, dtype=np.float64)
+        _check(successes, predicted, trials, n_bins, strategy)
+        edges = _edges(predicted, None if weight is None else trials, n_bins, strategy)
         bin_of = np.searchsorted(edges[1:-1], predicted)
         counts, wins, sums = (
             np.bincount(bin_of, amounts, n_bins).astype(np.float64)
-            for amounts in (held, won, held * predicted)
+            for amounts in (trials, successes, trials * predicted)
         )
         some = counts > 0
         counts, wins, sums = counts[some], wins[some], sums[some]
@@ -238,7 +238,7 @@ class CalibrationDisplay:
             high,
             counts,
             predicted,
-            held,
+            trials,
             level=level,
             event=event,
             name=name,
@@ -289,14 +289,16 @@ class CalibrationDisplay:
         return f"{self.event}, predicted"
 
 
-def _check(won: Floats, predicted: Floats, held: Floats, n_bins: Any, strategy: str) -> None:
+def _check(
+    successes: Floats, predicted: Floats, trials: Floats, n_bins: Any, strategy: str
+) -> None:
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy: found {strategy!r}; allowed are {', '.join(STRATEGIES)}")
     if not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
         raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
     if predicted.ndim != 1 or not predicted.size:
         raise ValueError(f"y_prob: found shape {predicted.shape}; one prediction a row is needed")
-    for name, values in {"successes": won, "weight": held}.items():
+    for name, values in {"successes": successes, "weight": trials}.items():
         if values.shape != predicted.shape:
             raise ValueError(
                 f"{name}: found shape {values.shape}; y_prob has {predicted.shape}, and they must "
@@ -306,11 +308,11 @@ def _check(won: Floats, predicted: Floats, held: Floats, n_bins: Any, strategy: 
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(f"y_prob row {row}: found {predicted[row]}; it must be within [0, 1]")
-    good = (won >= 0.0) & (won <= held) & (held > 0.0) & np.isfinite(held)
+    good = (successes >= 0.0) & (successes <= trials) & (trials > 0.0) & np.isfinite(trials)
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(
-            f"successes row {row}: found {won[row]} of {held[row]} trials; "
+            f"successes row {row}: found {successes[row]} of {trials[row]} trials; "
             "from 0 to all of them, and more than 0 trials, are allowed"
         )
 

@@ -112,13 +112,13 @@ def _apart(field: Subject) -> float:
 def _table(field: Subject, chosen: Advice) -> Table:
     """Return what is known at each point now, and then."""
     points, now = field.domain[chosen.rows], field.of_domain.taken(chosen.rows)
-    then, held = expected(now, field.level), field.held(points)
+    then, n_near = expected(now, field.level), field.n_near(points)
     head = ["where", "mean", "interval now", f"with {MORE} more", "trials near"]
     rows: list[list[Any]] = []
     for i, c in enumerate(chosen.columns):
         ends = [words.span(low[i, c], high[i, c]) for low, high in ((now.low, now.high), then)]
         where, mean = place(field, points[i]), words.percent(now.mean[i, c])
-        rows.append([where, mean, *ends, words.count(held[i])])
+        rows.append([where, mean, *ends, words.count(n_near[i])])
     if len(field.outcomes) > 1:
         head.insert(1, "class")
         for row, c in zip(rows, chosen.columns, strict=True):

@@ -57,15 +57,19 @@ def groups(found: LeftOut, level: float, n: int = GROUPS) -> Groups:
     """
     some = found.trials > 0
     value, which = np.unique(found.predicted[some], return_inverse=True)
-    held = np.bincount(which, found.trials[some])
-    won = np.bincount(which, found.successes[some])
-    middle = (np.cumsum(held) - 0.5 * held) / held.sum()
+    trials, successes = (
+        np.bincount(which, each[some]).astype(np.float64)
+        for each in (found.trials, found.successes)
+    )
+    middle = (np.cumsum(trials) - 0.5 * trials) / trials.sum()
     group = np.minimum((middle * n).astype(np.intp), n - 1)
     _, group = np.unique(group, return_inverse=True)
-    trials, wins, sums = (
-        np.bincount(group, each).astype(np.float64) for each in (held, won, held * value)
+    trials, successes, sums = (
+        np.bincount(group, each).astype(np.float64) for each in (trials, successes, trials * value)
     )
-    return Groups(sums / trials, wins / trials, *share_interval(wins, trials, level), trials)
+    return Groups(
+        sums / trials, successes / trials, *share_interval(successes, trials, level), trials
+    )
 
 
 def _compared(field: Subject, found: Groups) -> list[Block]:

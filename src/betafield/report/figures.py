@@ -200,9 +200,9 @@ def bars(x: list[float], heights: Floats, widths: float, colour: str, hover: str
     }
 
 
-def told_columns(belief: Belief, column: int, held: Floats) -> list[Floats]:
+def told_columns(belief: Belief, column: int, n_near: Floats) -> list[Floats]:
     """Return low, high and trials near: what hover texts speak of."""
-    return [belief.low[:, column], belief.high[:, column], held]
+    return [belief.low[:, column], belief.high[:, column], n_near]
 
 
 LEGEND = {

@@ -87,25 +87,25 @@ def _shows_raw(field: Subject) -> bool:
 def _curve(field: Subject, k: int, name: str, height: int) -> Figure:
     """Return the probability along one feature."""
     points = field.along(k)
-    belief, held = field.believe(points), field.held(points)
+    belief, n_near = field.believe(points), field.n_near(points)
     x = words.coordinates(points[:, k], field.extents[k])
     views = [
-        View(field.outcome_name(c), _traces(field, k, x, belief, held, column))
+        View(field.outcome_name(c), _traces(field, k, x, belief, n_near, column))
         for column, c in enumerate(field.outcomes)
     ]
     if len(views) > 1:
-        views.insert(0, View("all", _all_classes(field, k, x, belief, held)))
+        views.insert(0, View("all", _all_classes(field, k, x, belief, n_near)))
     legend = figures.LEGEND if len(field.varying) == 1 else {}
     axis = words.drawn(field.names[k])
     title = "probability" if len(views) > 1 else f"P({words.drawn(views[0].label, 20)})"
     drawn = figures.layout(
         axis, title, height, xaxis=_digits(field, k), yaxis=_range(field, belief), **legend
     )
-    drawn["shapes"] = figures.shades(x, held == 0)
+    drawn["shapes"] = figures.shades(x, n_near == 0)
     if len(views) == 1:
         drawn["hovermode"] = "x"  # a curve answers wherever above or below it is pointed at
     alt = f"Probability along {words.short(field.names[k])}, with intervals"
-    return Figure(name, alt, _told_curve(field, k, points, belief, held), views, drawn)
+    return Figure(name, alt, _told_curve(field, k, points, belief, n_near), views, drawn)
 
 
 def _digits(field: Subject, k: int) -> dict[str, object]:
@@ -120,13 +120,13 @@ def _range(field: Subject, belief: Belief) -> dict[str, object]:
 
 
 def _traces(
-    field: Subject, k: int, x: list[float], belief: Belief, held: Floats, column: int
+    field: Subject, k: int, x: list[float], belief: Belief, n_near: Floats, column: int
 ) -> list[Trace]:
     """Return interval, mean, guaranteed interval and raw shares of one outcome."""
     label, level = field.outcome_name(field.outcomes[column]), words.level_name(field.level)
     low, high = belief.low[:, column], belief.high[:, column]
     traces = figures.credible(x, low, high, figures.BLUE, f"{level} interval")
-    told, hover = figures.told_columns(belief, column, held), _hover(field, k, label)
+    told, hover = figures.told_columns(belief, column, n_near), _hover(field, k, label)
     band = field.guaranteed(field.along(k))
     if band is not None:
         traces += figures.guaranteed(x, *band, f"{level} guaranteed")
@@ -138,11 +138,11 @@ def _traces(
 
 
 def _all_classes(
-    field: Subject, k: int, x: list[float], belief: Belief, held: Floats
+    field: Subject, k: int, x: list[float], belief: Belief, n_near: Floats
 ) -> list[Trace]:
     traces = []
     for column, c in enumerate(field.outcomes):
-        label, told = field.outcome_name(c), figures.told_columns(belief, column, held)
+        label, told = field.outcome_name(c), figures.told_columns(belief, column, n_near)
         colour, hover = figures.COLOURS[column], _hover(field, k, label)
         mean = belief.mean[:, column]
         traces.append(figures.curve(x, mean, told, colour, words.drawn(label, 20), hover))
@@ -184,7 +184,7 @@ def _whole(field: Subject) -> str:
     return ",.0f" if float(field.model.n_trials_).is_integer() else ",.1f"
 
 
-def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, held: Floats) -> Markup:
+def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, n_near: Floats) -> Markup:
     """Return in words how each outcome goes along a feature."""
     parts = []
     for column, c in enumerate(field.outcomes):
@@ -201,14 +201,14 @@ def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, held: Fl
             )
         )
     head = say("Probability along {}. ", named(field.names[k]))
-    if (held == 0).any():
+    if (n_near == 0).any():
         parts.append(Markup("Grey: no trial is near, so the prior remains."))
     return head + Markup(" ").join(parts)
 
 
 def _curve_table(field: Subject, k: int) -> Table:
     points = field.along(k, ROWS)
-    belief, held = field.believe(points), field.held(points)
+    belief, n_near = field.believe(points), field.n_near(points)
     head = [words.short(field.names[k])]
     for c in field.outcomes:
         head += [words.short(field.outcome_name(c)), "interval"]
@@ -217,7 +217,7 @@ def _curve_table(field: Subject, k: int) -> Table:
         told = [field.coordinate(k, point[k])]
         for column in range(len(field.outcomes)):
             told += _cell(belief, i, column)
-        rows.append([*told, words.count(held[i])])
+        rows.append([*told, words.count(n_near[i])])
     return Table(Markup("Values as a table"), [*head, "trials near"], rows, folded=True, numeric=0)
 
 
@@ -233,12 +233,12 @@ def _maps(field: Subject, i: int, j: int) -> Row:
     """Return the map of the mean beside that of the uncertainty."""
     n = field.cells
     points = field.across(i, j, n)
-    belief, held = field.believe(points), field.held(points)
+    belief, n_near = field.believe(points), field.n_near(points)
     axes = words.drawn(field.names[i]), words.drawn(field.names[j])
     means, widths = [], []
     for column, c in enumerate(field.outcomes):
         label = field.outcome_name(c)
-        mean, width = _map_traces(field, (i, j), belief, held, column)
+        mean, width = _map_traces(field, (i, j), belief, n_near, column)
         means.append(View(label, mean))
         widths.append(View(label, width))
     # With heatmaps plotly puts short titles between the labels of ticks, unless told to stay off.
@@ -247,23 +247,23 @@ def _maps(field: Subject, i: int, j: int) -> Row:
     level = words.level_name(field.level)
     left = Figure("map", "Map of the probability", _told_map(field, points, belief), means, drawn)
     told = say("How wide the {} intervals are: yellow is sure, dark is not.", level)
-    if (held == 0).any():
+    if (n_near == 0).any():
         told += say(" Grey: no trial is near.")
     right = Figure("unsure", f"Map of the width of {level} intervals", told, widths, drawn)
     return row([left, right], "maps")
 
 
 def _map_traces(
-    field: Subject, axes: tuple[int, int], belief: Belief, held: Floats, column: int
+    field: Subject, axes: tuple[int, int], belief: Belief, n_near: Floats, column: int
 ) -> tuple[list[Trace], list[Trace]]:
     """Return the traces of the mean and those of the uncertainty."""
     (i, j), n = axes, field.cells
     x, y = (words.coordinates(field.axis(k, n, ends=False), field.extents[k]) for k in axes)
-    told = [each.reshape(n, n) for each in figures.told_columns(belief, column, held)]
+    told = [each.reshape(n, n) for each in figures.told_columns(belief, column, n_near)]
     mean, width = (each[:, column].reshape(n, n) for each in (belief.mean, belief.width))
     label = field.outcome_name(field.outcomes[column])
     hover = _map_hover(field, i, j, label)
-    empty = (held == 0).reshape(n, n)
+    empty = (n_near == 0).reshape(n, n)
     over = [figures.veil(x, y, empty)] if empty.any() else []
     if len(field.varying) == 2 and len(field.seen.points) <= DOTS:
         at = (words.coordinates(field.seen.points[:, k], field.extents[k]) for k in axes)

@@ -48,15 +48,15 @@ def _facts(field: Subject, gap: Gap | None) -> Table:
 
 
 def _repeats(field: Subject) -> list[list[Any]]:
-    held = field.seen.trials
-    shared = float(held[held > 1].sum() / held.sum())
+    trials = field.seen.trials
+    shared = float(trials[trials > 1].sum() / trials.sum())
     return [
         ["Trials", words.count(field.model.n_trials_)],
-        ["Different places", words.count(len(held))],
+        ["Different places", words.count(len(trials))],
         ["Trials that share their place with others", words.percent(shared)],
         [
             "Trials a place",
-            f"median {words.number(np.median(held))}, at most {words.count(held.max())}",
+            f"median {words.number(np.median(trials))}, at most {words.count(trials.max())}",
         ],
     ]
 
@@ -71,7 +71,7 @@ def _emptiness(field: Subject, gap: Gap | None) -> list[list[Any]]:
 
 def empty_share(field: Subject) -> float:
     """Return the share of the domain whose heaviest window holds no trial."""
-    return float(np.mean(field.held(field.domain) == 0))
+    return float(np.mean(field.n_near(field.domain) == 0))
 
 
 def _told_gap(field: Subject, gap: Gap) -> Markup:
@@ -105,8 +105,8 @@ def _kinds(field: Subject) -> list[list[Any]]:
 
 
 def _has_fractions(field: Subject) -> bool:
-    held = field.seen.trials
-    return bool(np.any(held != np.round(held)))
+    trials = field.seen.trials
+    return bool(np.any(trials != np.round(trials)))
 
 
 def _balance(field: Subject) -> list[Block]:
@@ -161,13 +161,13 @@ def largest_gap(field: Subject) -> Gap | None:
     if len(field.varying) == 1:
         return _widest(field, field.varying[0])
     i, j = sorted(field.varying[:2])
-    held, edges_i, edges_j = np.histogram2d(
+    counts, edges_i, edges_j = np.histogram2d(
         field.seen.points[:, i],
         field.seen.points[:, j],
         bins=SIDE,
         range=[field.bounds[i], field.bounds[j]],
     )
-    a, b, c, d = largest_rectangle(held == 0)
+    a, b, c, d = largest_rectangle(counts == 0)
     share = (b - a) * (d - c) / SIDE**2
     return Gap([(i, edges_i[a], edges_i[b]), (j, edges_j[c], edges_j[d])], share) if share else None
 
@@ -229,14 +229,14 @@ def _is_worth_a_warning(field: Subject, gap: Gap) -> bool:
 
 
 def _about_trials(field: Subject) -> list[Markup]:
-    trials, held = float(field.model.n_trials_), field.seen.trials
+    n, trials = float(field.model.n_trials_), field.seen.trials
     found = []
-    if trials < FEW_TRIALS:
-        found.append(say("There are only {}: intervals are wide.", words.counted(trials, "trial")))
-    busiest = float(held.max() / held.sum())
-    if busiest > 0.5 and len(held) > 1:
+    if n < FEW_TRIALS:
+        found.append(say("There are only {}: intervals are wide.", words.counted(n, "trial")))
+    busiest = float(trials.max() / trials.sum())
+    if busiest > 0.5 and len(trials) > 1:
         found.append(say("One place has {} of all trials.", words.percent(busiest)))
-    shared = float(held[held > 1].sum() / held.sum())
+    shared = float(trials[trials > 1].sum() / trials.sum())
     if shared > 0.5:
         found.append(
             say(

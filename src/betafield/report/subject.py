@@ -205,7 +205,7 @@ class Subject:
             return None
         return self.model.field_.band(points, self.lipschitz, self.level, False)
 
-    def held(self, points: Floats) -> Floats:
+    def n_near(self, points: Floats) -> Floats:
         """Return how many trials the heaviest window has at some points."""
         return self.model.field_.n_near(points)
 

@@ -55,12 +55,12 @@ def _shares(domain: Floats, places: Floats) -> Table:
 def _bars(field: Subject, widths: Floats) -> Row:
     """Return how interval widths are spread over the domain."""
     top = max(float(np.ceil(widths.max() * 20) / 20), 0.05)
-    held, edges = np.histogram(widths, bins=BARS, range=(0.0, top))
+    counts, edges = np.histogram(widths, bins=BARS, range=(0.0, top))
     middles = 0.5 * (edges[1:] + edges[:-1])
     step = top / BARS
     hover = "intervals about %{x:.1%} wide<br>in %{y:.1%} of the domain"
     trace = figures.bars(
-        words.coordinates(middles, top), held / len(widths), 0.92 * step, figures.BLUE, hover
+        words.coordinates(middles, top), counts / len(widths), 0.92 * step, figures.BLUE, hover
     )
     level = words.level_name(field.level)
     drawn = figures.layout(

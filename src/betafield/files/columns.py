@@ -1,0 +1,149 @@
+"""What each column is for, and its values as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.files.optional import arrow
+
+# Roles -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What each column is for.
+
+    `context` is one context for all rows, names of columns with its coefficients, or a function
+    of record batches, which then have all columns of the file.
+    """
+
+    features: tuple[str, ...]
+    outcome: str | None = None
+    successes: str | None = None
+    trials: str | None = None
+    sample_weight: str | None = None
+    context: Any = None
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """The columns of the context."""
+        return self.context if isinstance(self.context, tuple) else ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The columns of numbers that are no features."""
+        named = (self.successes, self.trials, self.sample_weight)
+        return (*(name for name in named if name is not None), *self.coefficients)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All columns, the outcome first."""
+        return (*([] if self.outcome is None else [self.outcome]), *self.others, *self.features)
+
+
+def roles(
+    features: Any = None,
+    *,
+    outcome: Any = None,
+    successes: Any = None,
+    trials: Any = None,
+    sample_weight: Any = None,
+    context: Any = None,
+) -> Roles:
+    """Return what each column is for; features still to be found are none."""
+    named = {
+        "outcome": outcome,
+        "successes": successes,
+        "trials": trials,
+        "sample_weight": sample_weight,
+    }
+    for argument, name in named.items():
+        if not (name is None or isinstance(name, str)):
+            raise TypeError(f"{argument}: found {name!r}; the name of a column is needed")
+    if (outcome is None) == (successes is None) or (successes is None) != (trials is None):
+        raise ValueError(
+            "outcome: name either the column of outcomes, or those of successes and trials"
+        )
+    if successes is not None and sample_weight is not None:
+        raise ValueError(
+            f"sample_weight: found {sample_weight!r} where trials are counted already; weights "
+            "are for outcomes"
+        )
+    found = Roles(_names("features", features), **named, context=_context(context))
+    twice = [name for i, name in enumerate(found.all) if name in found.all[:i]]
+    if twice:
+        raise ValueError(f"features: found column {twice[0]!r} in two places; each has one use")
+    return found
+
+
+def _names(argument: str, names: Any) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument}: found {names!r}; a list of names of columns is needed")
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument}: found {name!r} in a list; names of columns are needed")
+    if not found:
+        raise ValueError(f"{argument}: found no names; one column at least is needed")
+    return found
+
+
+def _context(context: Any) -> Any:
+    if context is None or callable(context):
+        return context
+    if isinstance(context, list | tuple) and any(isinstance(each, str) for each in context):
+        return _names("context", context)
+    array = np.atleast_2d(np.asarray(context))
+    if array.shape[0] != 1:
+        raise ValueError(
+            f"context: found shape {array.shape}; one context for all rows is needed, or a list "
+            "of the columns that hold its coefficients, or a function of record batches"
+        )
+    return array
+
+
+# Values ------------------------------------------------------------------------------------
+
+
+def value_kind(dtype: Any) -> str:
+    """Return what the values of a column are, in words."""
+    types = arrow().types
+    if types.is_dictionary(dtype):
+        return value_kind(dtype.value_type)
+    if types.is_boolean(dtype):
+        return "booleans"
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "numbers"
+    if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):
+        return "text"
+    return "nothing" if types.is_null(dtype) else str(dtype)
+
+
+def as_plain(column: Any) -> Any:
+    """Return a column as an array of plain values, in place of references and decimals."""
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_null(column.type) or pa.types.is_float16(column.type):
+        return column.cast(pa.float64())
+    if pa.types.is_decimal(column.type):  # by their digits, which is rounded once
+        return column.cast(pa.string()).cast(pa.float64())
+    return column
+
+
+def as_numbers(column: Any) -> npt.NDArray[Any]:
+    """Return a column of numbers or booleans as an array, missing ones NaN."""
+    pa = arrow()
+    column = as_plain(column)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,91 @@
+"""The classes of an outcome, and which of them each value of a file stands for."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.files.optional import arrow
+from betafield.files.sources import CSV, File
+
+# Distinct labels beyond which a column is no outcome.
+MOST_CLASSES = 1000
+
+
+@dataclass
+class Labels:
+    """The classes of an outcome: `meaning` tells the label that each value of a file stands for.
+
+    CSV files have no types, so theirs is what all of their labels can be: whole numbers,
+    numbers, booleans, or else text.
+    """
+
+    column: str
+    meaning: dict[Any, Any] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def add(self, file: File, found: set[Any], kind: str) -> None:
+        """Add the labels found in one file; raise if they are of another kind than before."""
+        meaning = {value: value for value in found}
+        if isinstance(file, CSV):
+            kind, meaning = _read_labels(found)
+        if not found:
+            return
+        for other, path in self.kinds.items():
+            if other != kind:
+                raise ValueError(
+                    f"{file.path}, column {self.column!r}: found {kind}, where {path} has "
+                    f"{other}; outcomes must be of one kind in all files"
+                )
+        self.kinds[kind] = file.path
+        self.meaning.update(meaning)
+        self._check(file)
+
+    def _check(self, file: File) -> None:
+        for label in self.meaning.values():
+            if isinstance(label, float) and not label.is_integer():
+                raise ValueError(
+                    f"{file.path}, column {self.column!r}: found {label!r}; outcomes must be "
+                    "whole numbers, booleans or text"
+                )
+
+    def classes(self) -> npt.NDArray[Any]:
+        """Return the classes, sorted, of which there must be two."""
+        known = list(dict.fromkeys(self.meaning.values()))
+        found = np.unique(np.array(known, dtype=object if "text" in self.kinds else None))
+        if len(found) < 2:
+            raise ValueError(
+                f"outcome: found one class only, {known[0]!r}, in all files; two or more are needed"
+            )
+        return found
+
+    def numbers(self) -> dict[Any, int]:
+        """Return the number of the class that each value of a file stands for."""
+        number = {label: i for i, label in enumerate(self.classes().tolist())}
+        return {value: number[label] for value, label in self.meaning.items()}
+
+
+def _read_labels(found: set[Any]) -> tuple[str, dict[Any, Any]]:
+    """Return the kind of labels that are known as text, and what each stands for."""
+    pa = arrow()
+    spelled = sorted(found)
+    if {label.lower() for label in spelled} <= {"true", "false"}:
+        return "booleans", {label: label.lower() == "true" for label in spelled}
+    for dtype in (pa.int64(), pa.float64()):
+        with contextlib.suppress(pa.ArrowInvalid):
+            read = pa.array(spelled, pa.string()).cast(dtype).to_pylist()
+            return "numbers", dict(zip(spelled, read, strict=True))
+    return "text", {label: label for label in spelled}
+
+
+def require_few(column: str, labels: Any) -> None:
+    """Raise if a column has so many labels that it is no outcome."""
+    if len(labels) > MOST_CLASSES:
+        raise ValueError(
+            f"outcome: found more than {MOST_CLASSES} classes in column {column!r}; "
+            "measurements are no outcomes"
+        )

@@ -1,0 +1,71 @@
+"""The files that paths, globs and folders name."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from betafield.persistence import kind_of
+
+
+def named(paths: Any) -> list[str]:
+    """Return the paths of the files that paths, globs and folders name, each once, sorted.
+
+    In folders, names that begin with a dot or an underscore are not data.
+    """
+    given = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+    found = {os.path.realpath(file): file for path in given for file in _named_by(path)}
+    if not found:
+        raise ValueError("paths: found an empty list; one file at least is needed")
+    return [found[path] for path in sorted(found)]
+
+
+def _named_by(path: Any) -> list[str]:
+    """Return the files that one path, glob or folder names."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"paths: found {path!r}; a path, a glob, a folder, or a list of them is needed"
+        )
+    name = os.path.expanduser(os.fsdecode(path))
+    if os.path.lexists(name):
+        return _within(name) if os.path.isdir(name) else [_regular(name)]
+    matches = glob.glob(name, recursive=True)
+    found = [_regular(match) for match in matches if not os.path.isdir(match)]
+    if "**" not in name:  # which names what is in folders itself
+        folders = (match for match in matches if os.path.isdir(match))
+        found += [file for folder in folders for file in _within(folder)]
+    if not found:
+        what = "no file matches it" if glob.has_magic(name) else "there is no such file"
+        raise FileNotFoundError(f"paths: found {name!r}, but {what}")
+    return found
+
+
+def _within(folder: str) -> list[str]:
+    """Return the files of a folder and of those in it."""
+    inside = (path for path in Path(folder).rglob("*") if not path.is_dir())
+    found = [
+        _regular(str(path))
+        for path in inside
+        if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise FileNotFoundError(f"paths: found {folder!r}, a folder without files")
+    return found
+
+
+def _regular(name: str) -> str:
+    """Return the name of a regular file; another kind could be read once only, or never."""
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"paths: found {name!r}, a link to nothing") from error
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"paths: found {name!r}, {kind_of(mode)}; regular files are needed, which can be read "
+            "more than once"
+        )
+    return name

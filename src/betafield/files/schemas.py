@@ -1,0 +1,64 @@
+"""The columns that files have, against those that are needed: before the first row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betafield.files.columns import Roles, value_kind
+from betafield.files.sources import CSV, File
+
+# Names that a message lists.
+LISTED = 12
+
+
+def with_features(roles: Roles, files: list[File], schemas: list[Any]) -> Roles:
+    """Return the roles with all other columns as features, if there is no doubt."""
+    first = schemas[0]
+    for file, schema in zip(files, schemas, strict=True):
+        odd = set(schema.names) ^ set(first.names)
+        if odd:
+            raise ValueError(
+                f"features: {files[0].path} and {file.path} do not have the same columns "
+                f"({spelled(sorted(odd))}); name those that are features"
+            )
+    names = tuple(name for name in first.names if name not in roles.all)
+    for name in dict.fromkeys(names):
+        kind = value_kind(first.field(name).type) if names.count(name) == 1 else "two of that name"
+        if name.startswith("__index_level_"):
+            kind = "the index of a pandas dataframe"
+        if kind not in ("numbers", "booleans", "nothing"):
+            raise ValueError(
+                f"features: {files[0].path}, column {name!r}: found {kind}; name the columns "
+                "that are features"
+            )
+    if not names:
+        raise ValueError(f"features: {files[0].path} has no other columns; one at least is needed")
+    if callable(roles.context):
+        raise ValueError(
+            "features: name them where context is a function, whose columns may be none of them"
+        )
+    return Roles(names, **{k: v for k, v in vars(roles).items() if k != "features"})
+
+
+def check(file: File, schema: Any, roles: Roles) -> None:
+    """Raise for the first column that the file lacks, has twice, or has of another kind."""
+    for name in roles.all:
+        times = schema.names.count(name)
+        if times != 1:
+            what = "has no column" if not times else f"has {times} columns"
+            raise ValueError(f"{file.path}: {what} {name!r}; it has {spelled(schema.names)}")
+        if isinstance(file, CSV):  # which is judged value by value
+            continue
+        kind = value_kind(schema.field(name).type)
+        allowed = ("numbers", "booleans", *(["text"] if name == roles.outcome else []))
+        if kind not in (*allowed, "nothing"):
+            raise ValueError(
+                f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed"
+            )
+
+
+def spelled(names: Sequence[str]) -> str:
+    """Return names as a message lists them, the first ones if there are many."""
+    more = [f"and {len(names) - LISTED} more"] if len(names) > LISTED else []
+    return ", ".join([*map(repr, names[:LISTED]), *more]) or "none"
