@@ -1,9 +1,9 @@
 """All of it together: from sums by place to what is believed anywhere.
 
 `find` learns what the process and the windows of its residuals are to be like (`Found`: length
-scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or of
-a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of nothing
-else: what `build` makes of what was found does not depend on how it was found.
+scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or
+of a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of
+nothing else: what `build` makes of what was found does not depend on how it was found.
 
 Examples
 --------
