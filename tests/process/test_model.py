@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from betafield.process import mixtures
-from betafield.process.ladder import WIDTHS
+from betafield.process import law, mixtures
+from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.law import Laws
 from betafield.process.model import Component, Found, Smooth, Sums, Window, build, find
-from betafield.process.residuals import (
-    columns,
-    corrected,
-    logit_variance,
-    residuals,
-    sums,
-    variance,
-)
-from betafield.process.scores import process_mean
+from betafield.process.residuals import corrected, logit_variance, parts, residuals, variance
 
 UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
 
@@ -107,21 +99,21 @@ def test_windows_by_tree_are_those_of_brute_force():
     x = np.concatenate([given.points[:20], rng.random((20, 2))])
     laws = smooth.laws(x)
     rows = smooth.fine
-    left = residuals(process_mean(smooth.fits, rows.x), rows)
-    held = columns(left.score, left.information)
-    m = process_mean(smooth.fits, x)
+    left = residuals(law.mean(smooth.surfaces, smooth.weights, rows.x), rows)
+    held = units(parts(left.score, left.information))
+    m = law.mean(smooth.surfaces, smooth.weights, x)
     alone = Smooth(smooth.box, smooth.fits).laws(x)
     v = logit_variance(alone, m)
     for i, window in enumerate(windows):
         b = int(np.flatnonzero(window.width == WIDTHS)[0])
-        g, W = (part[:, b] for part in sums(x, rows.x, held, window.stretch))
+        up, down, W = window_sums(x, rows.x, held, window.stretch)[:, b].T / UNIT
         own = Laws(
             laws.links[-9:][i : i + 1],
             np.ones(1),
             laws.centres[-9:][i : i + 1],
             laws.deviations[-9:][i : i + 1],
         )
-        np.testing.assert_allclose(mixtures.mean(own), corrected(m, g, W, 0.3), atol=1e-9)
+        np.testing.assert_allclose(mixtures.mean(own), corrected(m, up - down, W, 0.3), atol=1e-9)
         is_whole = bool(window.stretch.min() > 0.0)
         np.testing.assert_allclose(own.deviations[0] ** 2, variance(v, W, 0.3, is_whole))
     np.testing.assert_allclose(laws.weights.sum(), 1.0)
