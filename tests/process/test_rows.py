@@ -108,6 +108,21 @@ def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d, grid):
     assert rows.is_plain
 
 
+@pytest.mark.parametrize("long", [1, 7, 100, 1000])
+@pytest.mark.parametrize("context", [None, np.array([0.2, 0.9])])
+@pytest.mark.parametrize("d", [1, 2])
+def test_parts_cannot_be_seen(monkeypatch, long, context, d):
+    """Gathered in parts of any size, at places and, from some part on, in cells."""
+    for t in (50, 700, 3 * COARSE.most[d]):
+        x, trials, _ = scattered(t, d, 8)
+        x[: t // 2] = x[0]
+        successes = trials // 2
+        whole = gather(x, trials, successes, context)
+        monkeypatch.setattr("betafield.process.rows.LONG", long)
+        assert same(whole, gather(2.0 * x, trials, successes, context, box=lambda x: 0.5 * x))
+        monkeypatch.undo()
+
+
 def test_unequal_contexts_do_not_share_a_cell():
     x = np.full((400, 1), 0.5) + np.linspace(0, 1e-4, 400)[:, None]
     context = np.where(np.arange(400)[:, None] % 2, (0.0, 1.0), (0.5, 0.98))

@@ -189,9 +189,10 @@ def test_windows_without_hope_are_not_asked_again():
     logs = np.log(rng.uniform(0.4, 0.6, (1, 200))) + rng.normal(0, 0.05, (4, 200))
     logs[1] -= 0.5
     logs[2] += 0.5
-    assert scores.promising(logs, 4.0).tolist() == [True, False, True, False]
+    every = np.ones(4, dtype=bool)
+    assert scores.promising(logs, every, 4.0).tolist() == [True, False, True, False]
     logs[2] -= 0.5
-    assert scores.promising(logs, 4.0).tolist() == [True, False, True, True]
+    assert scores.promising(logs, every, 4.0).tolist() == [True, False, True, True]
 
 
 def test_dropping_windows_early_changes_no_weight_that_matters(monkeypatch):

@@ -181,11 +181,11 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
 
 
 def _rows(sums: Sums, box: Box) -> Rows:
-    return gather(box.within(sums.points), *sums[1:])
+    return gather(*sums, box=box.within)
 
 
 def _fine(sums: Sums, box: Box) -> Rows:
-    return gather(box.within(sums.points), *sums[1:], grid=FINE)
+    return gather(*sums, grid=FINE, box=box.within)
 
 
 def _fits(rows: Rows, components: tuple[Component, ...]) -> tuple[Fit, ...]:

@@ -24,13 +24,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from betafield.process import leaving, linear
+from betafield.process import law, leaving, linear
 from betafield.process.design import matrix
 from betafield.process.fit import Fit, hashes, weights
 from betafield.process.following import Following
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
-from betafield.process.leaving import LeftOut
 from betafield.process.likelihood import polynomial, success
 from betafield.process.residuals import (
     NEVER,
@@ -139,17 +138,41 @@ def contest(fits: tuple[Fit, ...], rows: Rows, m: Floats) -> Contest:
 
 
 def scored(match: Contest) -> Scored:
-    """Return the scores of all candidates; −∞ for those that the first trials show hopeless."""
+    """Return the scores of all candidates; −∞ for those that the first trials show hopeless.
+
+    The first trials are asked about every second width, and about those beside promising ones.
+    """
     order = sampled(match.rows, match.left_over)
     first = max(1, int(FIRST * len(order)))
-    candidates = match.candidates
-    logs = by_trial(match, entries(match.rows, order[:first]))
-    rest = entries(match.rows, order[first:])
-    is_open = promising(logs, len(order) / first) if len(rest.row) else np.ones(len(logs), bool)
+    start, rest = entries(match.rows, order[:first]), entries(match.rows, order[first:])
+    glance = _glance(len(match.ways))
+    logs = by_trial(match, start, glance)
+    if not rest.row.size:
+        is_open = np.ones(len(logs), dtype=bool)
+    else:
+        is_open = _beside(promising(logs, glance, len(order) / first))
+    if (is_open & ~glance).any():
+        logs += by_trial(match, start, is_open & ~glance)
     total = np.where(is_open, logs.sum(axis=1), -np.inf)
-    if is_open[1:].any() and len(rest.row):
+    if rest.row.size and is_open[1:].any():
         total[is_open] += by_trial(match, rest, is_open)[is_open].sum(axis=1)
-    return Scored(candidates, total)
+    return Scored(match.candidates, total)
+
+
+def _glance(ways: int) -> Bools:
+    """Return which candidates are looked at first: the process, and every second width."""
+    widths = np.arange(len(WIDTHS)) % 2 == 0
+    widths[-1] = True
+    return np.append(True, np.tile(np.repeat(widths, len(TAUS)), ways))
+
+
+def _beside(is_open: Bools) -> Bools:
+    """Return candidates that are open or whose next narrower or wider one is."""
+    each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
+    both = each.copy()
+    both[:, 1:] |= each[:, :-1]
+    both[:, :-1] |= each[:, 1:]
+    return np.append(is_open[:1], both.ravel())
 
 
 def sampled(rows: Rows, left_over: Residuals) -> Index:
@@ -172,18 +195,18 @@ def entries(rows: Rows, sample: Index) -> Entries:
     )
 
 
-def promising(logs: Floats, times: float) -> Bools:
-    """Return which candidates may still be kept when the sample is so many times as large.
+def promising(logs: Floats, asked: Bools, times: float) -> Bools:
+    """Return which of those asked may still be kept when the sample is so many times as large.
 
     Against the best of them: what the difference would grow to if it went on, and some deviations.
     """
     prior = np.append(np.log(len(logs) - 1.0), np.zeros(len(logs) - 1))
-    raised = logs.sum(axis=1) / TEMPERATURE + prior
+    raised = np.where(asked, logs.sum(axis=1) / TEMPERATURE + prior, -np.inf)
     best = int(np.argmax(raised))
     apart = logs - logs[best]
     deviation = np.sqrt((apart**2).sum(axis=1) * times * (times - 1.0))
     hoped = times * apart.sum(axis=1) + DEVIATIONS * deviation
-    is_open: Bools = hoped / TEMPERATURE + prior - prior[best] > np.log(LEAST)
+    is_open: Bools = asked & (hoped / TEMPERATURE + prior - prior[best] > np.log(LEAST))
     is_open[0] = True
     return is_open
 
@@ -195,12 +218,14 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
     """
     rows, at = match.rows, Residuals(*(column[given.row] for column in match.left_over))
     some = rows.taken(given.row)
-    f, sign = log_odds(_left(match, some, given.is_success)), np.where(given.is_success, 1.0, -1.0)
-    own, turned, own_follow = _own(match, given)
+    outcome = Outcome.of(some, given)
     widths, taus = len(WIDTHS), len(TAUS)
-    logs = np.zeros((1 + len(match.ways) * widths * taus, len(f)))
+    logs = np.zeros((1 + len(match.ways) * widths * taus, len(some.x)))
     is_open = np.ones(len(logs), dtype=bool) if is_open is None else is_open
-    logs[0] = given.trials * _log(some, sign, f)
+    f = log_odds(_left(match, some, given.is_success))
+    if is_open[0]:
+        logs[0] = outcome.log(f)
+    own, turned, own_follow = _own(match, given)
     for i, way in enumerate(match.ways):
         open_ = is_open[1:].reshape(-1, widths, taus)[i]
         if not open_.any():
@@ -211,16 +236,38 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
             W = np.maximum(total[:, 2] - at.weight, 0.0)
             g = total[:, 0] - total[:, 1] - own + (total[:, 3] - own_follow) * means[:, b]
             for j in np.flatnonzero(open_[b]):
-                log = _log(some, sign, f + g / (1.0 / TAUS[j] + W))
-                logs[1 + (i * widths + b) * taus + j] = given.trials * log
+                logs[1 + (i * widths + b) * taus + j] = outcome.log(f + g / (1.0 / TAUS[j] + W))
     return logs
+
+
+class Outcome(NamedTuple):
+    """How trials ended: ±1, their number, and the context of that end; None if there is none."""
+
+    sign: Floats
+    trials: Floats
+    context: Floats | None
+
+    @classmethod
+    def of(cls, rows: Rows, given: Entries) -> Outcome:
+        """Return how the trials of entries, one per row, ended."""
+        won = given.is_success
+        context = np.where(won[:, None], rows.context, 1.0 - rows.context)
+        sign = np.where(won, 1.0, -1.0)
+        return cls(sign, given.trials, None if rows.is_plain else context)
+
+    def log(self, f: Floats) -> Floats:
+        """Return the log probability of what was seen, f being the logit of π."""
+        if self.context is None:
+            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
+        q = polynomial(self.context, expit(f), expit(-f))[0]
+        return np.asarray(self.trials * np.log(np.maximum(q, NEVER)))
 
 
 def _left(match: Contest, rows: Rows, is_success: Bools) -> Floats:
     """Return the mean of π at rows without one of their trials, which ended like this."""
-    each = [leaving.means(fit, rows) for fit in match.fits]
-    left: LeftOut = leaving.mixed(each, weights(match.fits))
-    return np.where(is_success, left.success, left.failure)
+    kept, w = law.counted(weights(match.fits))
+    each = [leaving.means(match.fits[i], rows, is_success) for i in kept]
+    return np.asarray((w[:, None] * each).sum(axis=0))
 
 
 def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
@@ -236,14 +283,6 @@ def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
     score = np.where(given.is_success, s.rest, -s.q) * s.ratio
     pull = score / np.maximum(1.0 - v * s.first * s.ratio, LEAST_LEFT)
     return own, turned * pull[:, None], match.following.follow[given.row] / some.n
-
-
-def _log(rows: Rows, sign: Floats, f: Floats) -> Floats:
-    """Return log P of an outcome at rows (+1 success, −1 failure), f being the logit of π."""
-    if rows.is_plain:
-        return -np.log1p(np.exp(-sign * np.clip(f, *FURTHEST)))
-    context = np.where(sign[:, None] > 0.0, rows.context, 1.0 - rows.context)
-    return np.log(np.maximum(polynomial(context, expit(f), expit(-f))[0], NEVER))
 
 
 def weighed(
