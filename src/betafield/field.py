@@ -224,7 +224,8 @@ class Field:
     def scored(self) -> choosing.Scored:
         """How windows of all widths predict trials that are left out."""
         sample = self._sample()
-        shapes = self.shapes(self.units.restored(sample.places.axes))
+        points = self.units.restored(sample.places.axes)
+        shapes = np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
         return choosing.scored(
             self.windows, sample, self.decoder, shapes, self.sides, self.options.n_jobs
         )
