@@ -7,7 +7,9 @@ says what it would have without it (`leaving`), and the residuals of the others 
     P = q(expit(logit m₋ + Σg₋/(1/τ + ΣW₋))),
 
 and its weight ∝ prior · e^(score/T): ½ for the process, ½ shared by all windows, T = 4, which keeps
-every function within a few hundredths of the better of the two. At most twelve are kept.
+every function within a few hundredths of the better of the two. Of that, windows have what exceeds
+the process's: those that predict no better say nothing, and would only widen intervals. At most
+twelve are kept.
 
 The sample is of the rows of lowest hash, as many as say what 2,000 undistorted trials would, at
 most 8,000: a trial with a guess rate of ½ says less. Windows that the first quarter of the sample
@@ -288,10 +290,15 @@ def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
 def weighed(
     found: Scored, temperature: float = TEMPERATURE
 ) -> tuple[tuple[Window | None, ...], Floats]:
-    """Return the candidates that are kept, the process first, and their weights."""
-    raised = (found.scores - found.scores.max()) / temperature
-    w = np.exp(raised)
-    w[0] *= len(w) - 1
+    """Return the candidates that are kept, the process first, and their weights.
+
+    Windows that predict no better than the process say nothing, and weigh nothing: the weight of
+    one with a score higher by s is e^(s/T) − 1.
+    """
+    gain = (found.scores - found.scores[0]) / temperature
+    top = max(0.0, float(gain.max()))
+    w = np.maximum(np.exp(gain - top) - np.exp(-top), 0.0)
+    w[0] = (len(w) - 1) * np.exp(-top)
     order = np.argsort(-w, kind="stable")[:KEPT]
     kept = np.union1d([0], order[w[order] > LEAST * w[order[0]]])
     return tuple(found.candidates[i] for i in kept), np.asarray(w[kept] / w[kept].sum())
