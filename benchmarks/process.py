@@ -157,7 +157,7 @@ def answer_times(fits, Q):
             averages.mean(surface.link, at.mean, np.sqrt(at.narrow))
 
     alone, _ = seconds_of(mean)
-    whole, _ = seconds_of(lambda: mixtures.interval(law.mixed(surfaces, w, Q)))
+    whole, _ = seconds_of(lambda: mixtures.interval(law.mixed(surfaces, w, [Q] * len(surfaces))))
     return f"mean {1e6 * alone / len(Q):.1f} µs, with interval {1e6 * whole / len(Q):.1f} µs"
 
 

@@ -114,7 +114,7 @@ def gather(
     step = LONG if is_long else len(x)
     most = grid.most.get(x.shape[1], np.inf)
     places: list[Rows] = []
-    sums: list[Sums] = []
+    sums: list[CellSums] = []
     for start in range(0, len(x), max(step, 1)):
         at = slice(start, start + step)
         given = _given(x[at], trials[at], successes[at], _part(context, at), unit, box, start)
@@ -133,7 +133,7 @@ def gather(
     return _settled(places, sums, grid, most)
 
 
-def _settled(places: list[Rows], sums: list[Sums], grid: Grid, most: float) -> Rows:
+def _settled(places: list[Rows], sums: list[CellSums], grid: Grid, most: float) -> Rows:
     """Return the rows of parts that were gathered by place and by cell."""
     if not places and not sums:
         raise ValueError("trials: found none; at least one is needed")
@@ -223,7 +223,7 @@ def by_cell(rows: Rows, grid: Grid = COARSE) -> Rows:
     return cell_sums(rows, grid).rows()
 
 
-class Sums(NamedTuple):
+class CellSums(NamedTuple):
     """Whole-number sums by cell, sorted by the cells' keys.
 
     Parameters
@@ -252,7 +252,7 @@ class Sums(NamedTuple):
         return Rows(self.x / size, self.trials, self.successes, self.context / size, self.unit)
 
 
-def cell_sums(rows: Rows, grid: Grid = COARSE) -> Sums:
+def cell_sums(rows: Rows, grid: Grid = COARSE) -> CellSums:
     """Return the sums of rows by cell of the grid and bin of the context."""
     bins = _bins(rows.context)
     key = cells(rows.x, grid) * (bins.max() + 1) + bins
@@ -265,17 +265,17 @@ def cell_sums(rows: Rows, grid: Grid = COARSE) -> Sums:
     return _summed(key, columns, rows.unit)
 
 
-def _summed(key: Ints, columns: list[Ints], unit: float) -> Sums:
+def _summed(key: Ints, columns: list[Ints], unit: float) -> CellSums:
     """Return the sums of columns by key."""
     narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
     order = np.argsort(narrow, kind="stable")
     ordered = key[order]
     starts = _starts(ordered[1:] != ordered[:-1])
     weight, trials, successes, x, context = (np.add.reduceat(c[order], starts) for c in columns)
-    return Sums(ordered[starts], weight, trials, successes, x, context, unit)
+    return CellSums(ordered[starts], weight, trials, successes, x, context, unit)
 
 
-def _added(parts: list[Sums]) -> Sums:
+def _added(parts: list[CellSums]) -> CellSums:
     """Return the sums of all parts."""
     key, *columns = (np.concatenate([part[i] for part in parts]) for i in range(6))
     return _summed(key, columns, parts[0].unit)
