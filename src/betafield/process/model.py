@@ -212,7 +212,7 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
     smooth = Smooth(each, fits, found.windows)
     if not found.windows:
         return smooth
-    return replace(smooth, fine=sums.rows(each[0], FINE))
+    return replace(smooth, fine=sums.rows(each[0], FINE, sums.levels()))
 
 
 def _settled(rows: Rows, component: Component) -> Fit:
@@ -241,7 +241,7 @@ def _places(boxes: tuple[Box, ...], rows: Rows) -> list[Floats]:
 
 def _windows(sums: Sums, boxes: tuple[Box, ...], fits: tuple[Fit, ...]) -> tuple[Window, ...]:
     """Return the windows of residuals that predict trials left out, with their weights."""
-    fine = sums.rows(boxes[0], FINE)
+    fine = sums.rows(boxes[0], FINE, sums.levels())
     match = contest(fits, fine, tuple(_places(boxes, fine)))
     kept, w = weighed(scored(match))
     return tuple(
