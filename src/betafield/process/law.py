@@ -88,7 +88,7 @@ class Laws(NamedTuple):
     ----------
     links : tuple of Link
         One per component.
-    weights : array of shape (c,)
+    weights : array of shape (c,), or (c, q) if they differ by point
         They add up to 1.
     centres, deviations : array of shape (c, q)
         Of f, per component and point.
@@ -139,7 +139,7 @@ def _base(fit: Fit, variance: float) -> float:
 
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
-    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    phi = design(surface.basis, x)
     wide, rho = phi.forms(surface.wide), _nearness(surface, x)
     m, narrow = _plain(surface, phi, rho)
     return Latent(m, narrow, _returned(surface, wide, rho))
@@ -194,7 +194,7 @@ def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
 
 
 def _mean(surface: Surface, x: Floats) -> Floats:
-    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    phi = design(surface.basis, x)
     m, narrow = _plain(surface, phi, _nearness(surface, x))
     return averages.mean(surface.link, m, np.sqrt(narrow))
 

@@ -21,7 +21,7 @@ STEPS, NEAR = 60, 1e-13
 def mean(laws: Laws) -> Floats:
     """Return E π per point."""
     parts = [averages.mean(*each) for each in _each(laws)]
-    return np.asarray((laws.weights[:, None] * parts).sum(axis=0))
+    return np.asarray((_weights(laws) * parts).sum(axis=0))
 
 
 def pdf(laws: Laws, p: Floats) -> Floats:
@@ -50,7 +50,7 @@ def quantile(laws: Laws, q: float) -> Floats:
     z = float(ndtri(q))
     ends = np.stack([link.value(c + z * s) for link, c, s in _each(laws)])
     low, high = ends.min(axis=0), ends.max(axis=0)
-    p = np.asarray((laws.weights[:, None] * ends).sum(axis=0))
+    p = np.asarray((_weights(laws) * ends).sum(axis=0))
     if len(laws.links) == 1:
         return p
     for _ in range(STEPS):
@@ -73,3 +73,8 @@ def interval(laws: Laws, level: float = 0.95) -> tuple[Floats, Floats]:
 
 def _each(laws: Laws) -> Iterator[tuple[Link, Floats, Floats]]:
     return zip(laws.links, laws.centres, laws.deviations, strict=True)
+
+
+def _weights(laws: Laws) -> Floats:
+    """Return the weights as columns of points, or one column for all."""
+    return laws.weights.reshape(len(laws.links), -1)
