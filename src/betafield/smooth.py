@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from betafield.bands import Bands
     from betafield.evidence import Totals
     from betafield.posteriors import Posterior
-    from betafield.process.model import Found, Smooth
-    from betafield.process.model import Sums as ProcessSums
+    from betafield.process.found import Found
+    from betafield.process.model import Smooth
+    from betafield.process.sums import Sums as ProcessSums
     from betafield.windows import Places
 
 Floats = npt.NDArray[np.float64]
@@ -177,7 +178,7 @@ class SmoothField:
     @property
     def length_scales(self) -> Floats:
         """How far trials reach along each feature about its middle, in its own units."""
-        return np.min([_reach(smooth) for smooth in self.smooth], axis=0)
+        return np.asarray(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
@@ -272,7 +273,7 @@ class SmoothField:
 
     def _per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
-        from betafield.process.model import Sums as ProcessSums
+        from betafield.process.sums import Sums as ProcessSums
 
         points, counts, context, unit = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
@@ -391,6 +392,6 @@ def _records(smooth: Smooth, found: Found, d: int) -> Records:
         )
     ]
     first = _units(found.components[0].scale)
-    rows += [("windows", "logit", first, nothing, *window) for window in smooth.windows]
+    rows += [("windows", "logit", first, nothing, *window[:4]) for window in smooth.windows]
     table = np.array([tuple(row) for row in rows], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]
