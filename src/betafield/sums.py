@@ -11,7 +11,7 @@ contexts, and more for polynomials. They are raised to one degree only where the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ class Sums:
     d: int
     n_classes: int
     totals: Totals = field(default_factory=Totals)
-    parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, points: Floats, n_classes: int, seen: Counted) -> Sums:
@@ -174,14 +174,14 @@ def _by_kind(part: Part) -> dict[int, Part]:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
     is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
-    kinds = {
-        0: (is_plain, []),
-        2: (is_affine & ~is_plain, [0, -1]),
-        part.context.shape[1]: (~is_affine, slice(None)),
-    }
+    kinds: list[tuple[int, npt.NDArray[np.bool_], list[int] | slice]] = [
+        (0, is_plain, []),
+        (2, is_affine & ~is_plain, [0, -1]),
+        (part.context.shape[1], ~is_affine, slice(None)),
+    ]
     return {
         kind: Part(part.points[some], part.counts[:, some], part.context[some][:, columns])
-        for kind, (some, columns) in kinds.items()
+        for kind, some, columns in kinds
         if some.any()
     }
 
