@@ -117,7 +117,6 @@ class Sums:
 
     def distinct(self) -> Sums:
         """Return the same sums with every place once, sorted."""
-        parts: dict[int, tuple[Part, ...]]
         parts = {kind: (_joined(each),) for kind, each in self.parts.items()}
         return Sums(self.d, self.n_classes, self.totals, parts)
 

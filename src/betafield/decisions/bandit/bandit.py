@@ -189,8 +189,8 @@ class FieldBandit:
     def load(cls, path: Any) -> Self:
         """Return the bandit of a file, which goes on as the saved one would.
 
-        It learns anew all that happened: in one step, or in those of the saved one if the model
-        is a process.
+        It learns anew all that happened: in one step, or in those of the saved one if what the
+        model says depends on them.
         """
         return load(path, cls._restored)
 
@@ -301,6 +301,10 @@ def _replayed(steps: list[Step], model: SmoothBetaClassifier | None) -> list[Ste
 def _learns_in_steps(model: SmoothBetaClassifier | None) -> bool:
     """Return whether what a model says depends on the steps in which it has learned.
 
-    A process has the length scales that were found for up to a tenth of the trials less.
+    A process has the length scales that were found for up to a tenth of the trials less, and
+    standard deviations are those of the first step.
     """
-    return model is not None and Options.of(model).is_smooth
+    if model is None:
+        return False
+    options = Options.of(model)
+    return options.is_smooth or options.scales_by("std")
