@@ -225,8 +225,7 @@ class SmoothField:
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
-        each = [LatentNormal(s.laws(points, self.options.n_jobs)) for s in self.smooth]
-        return each[0] if len(each) == 1 else joined(each)
+        return believed(self.smooth, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
         """Return the posterior means at each of the points (m, d)."""
@@ -307,6 +306,12 @@ def added(field: SmoothField, some: Trials) -> SmoothField:
     units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
     more = Sums.of(some.points, len(field.classes), seen)
     return field.learned(more) if more.totals.trials else field
+
+
+def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
+    """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
+    return each[0] if len(each) == 1 else joined(each)
 
 
 def joined(each: list[LatentNormal]) -> Dirichlet:
