@@ -151,7 +151,8 @@ class Field:
         return dataclasses.replace(self, options=options).holding(windows, totals)
 
     def settled(self) -> Self:
-        """Return this field: its windows are always those for its trials."""
+        """Return this field: its windows are those for its trials, found now if not before."""
+        assert self.width > 0.0
         return self
 
     @property

@@ -25,6 +25,7 @@ from betafield.process import averages, law, leaving
 from betafield.process.fit import Fit, hashes, weights
 from betafield.process.following import follows
 from betafield.process.ladder import WIDTHS
+from betafield.process.laws import Laws
 from betafield.process.leaving import LeftOut
 from betafield.process.likelihood import polynomial
 from betafield.process.residuals import (
@@ -162,7 +163,7 @@ def weighed(
     return tuple(scored.candidates[i] for i in kept), np.asarray(w[kept] / w[kept].sum())
 
 
-def answers(blend: Blend, x: Floats) -> law.Laws:
+def answers(blend: Blend, x: Floats) -> Laws:
     """Return what process and windows believe of π at points."""
     laws = law.laws(blend.fits, x)
     m = process_mean(blend.fits, x)
