@@ -390,7 +390,7 @@ def test_a_model_learns_more_of_its_kind_only():
 @pytest.mark.parametrize("case", ["plain", "contexts"])
 def test_widths_are_scored_at_the_places_of_one_machine(case, monkeypatch):
     monkeypatch.setattr(choosing, "QUERIES", 64)
-    monkeypatch.setattr(choosing, "FEWEST", 64)
+    monkeypatch.setattr(choosing, "FEWEST", 8)
     rng = np.random.default_rng(3)
     points = np.repeat(rng.uniform(size=(500, 2)), 4, axis=0)[rng.permutation(2000)]
     data = {"X": points, "y": rng.uniform(size=2000) < points[:, 0]}
