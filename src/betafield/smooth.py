@@ -239,8 +239,7 @@ class SmoothField:
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
-        each = [LatentNormal(s.laws(points, self.options.n_jobs)) for s in self.smooth]
-        return each[0] if len(each) == 1 else joined(each)
+        return believed(self.smooth, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
         """Return the posterior means at each of the points (m, d)."""
@@ -339,6 +338,12 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     seen = counted(some.columns, some.weight, some.context)
     units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
     return Sums.of(some.points, len(field.classes), seen)
+
+
+def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
+    """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
+    return each[0] if len(each) == 1 else joined(each)
 
 
 def joined(each: list[LatentNormal]) -> Dirichlet:

@@ -173,7 +173,8 @@ def _by_kind(part: Part) -> dict[int, Part]:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
     is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
-    kinds: list[tuple[int, npt.NDArray[np.bool_], list[int] | slice]] = [
+    # A list, because two coefficients are the kind of affine contexts and may be all there are.
+    kinds: list[tuple[int, npt.NDArray[np.bool_], Any]] = [
         (0, is_plain, []),
         (2, is_affine & ~is_plain, [0, -1]),
         (part.context.shape[1], ~is_affine, slice(None)),
