@@ -173,14 +173,14 @@ def _by_kind(part: Part) -> dict[int, Part]:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
     is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
-    kinds = {
-        0: (is_plain, []),
-        2: (is_affine & ~is_plain, [0, -1]),
-        part.context.shape[1]: (~is_affine, slice(None)),
-    }
+    kinds: list[tuple[int, npt.NDArray[np.bool_], list[int] | slice]] = [
+        (0, is_plain, []),
+        (2, is_affine & ~is_plain, [0, -1]),
+        (part.context.shape[1], ~is_affine, slice(None)),
+    ]
     return {
         kind: Part(part.points[some], part.counts[:, some], part.context[some][:, columns])
-        for kind, (some, columns) in kinds.items()
+        for kind, some, columns in kinds
         if some.any()
     }
 
