@@ -363,10 +363,13 @@ BAD_OPTIONS = [
         )
         for value in ("cosine", "Euclidean", None, 2)
     ),
-    *(("degree", value, [repr(value), "'auto'", "0"]) for value in (3, 1.5, -1, "linear", None)),
+    *(
+        ("method", value, [repr(value), "'auto'", "'process'", "'windows'"])
+        for value in (3, "Auto", "gp", None, ["auto"])
+    ),
     *(("n_jobs", value, [repr(value), "None", "-1"]) for value in (0, 1.5, "two")),
     *(
-        ("scale", value, [repr(value), "'auto'", "'range'", "'ard'", "'std'", "None"])
+        ("scale", value, [repr(value), "'auto'", "'range'", "'std'", "None"])
         for value in ("unit", "ARD", "Range")
     ),
     ("scale", [1.0], ["(1,)", "(2,)"]),
@@ -395,7 +398,7 @@ def test_an_option_that_means_nothing_is_refused(option, value, said):
             learn()
 
 
-@pytest.mark.parametrize("option", ["bandwidth", "lipschitz", "metric", "degree", "n_jobs"])
+@pytest.mark.parametrize("option", ["bandwidth", "lipschitz", "metric", "method", "n_jobs"])
 def test_a_wrong_option_is_refused_in_a_stream_too(option):
     model = make().fit(X, Y)
     model.set_params(**{option: "wrong"})

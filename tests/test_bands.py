@@ -240,7 +240,7 @@ def test_neither_batches_nor_order_nor_threads_nor_chosen_windows_can_be_seen():
         fixed(bounds=box).fit(X[:700], y[:700]).partial_fit(X[700:], y[700:]),
         fixed(bounds=box).fit(X[:700], y[:700]).merge(fixed(bounds=box).fit(X[700:], y[700:])),
         SmoothBetaClassifier(bounds=box).fit(X, y),
-        SmoothBetaClassifier("loo", bounds=box, scale="ard").fit(X, y),
+        SmoothBetaClassifier("loo", bounds=box).fit(X, y),
     ]
     for simultaneous in (False, True):
         expected = ours.band(Q, 2.0, 0.9, simultaneous)

@@ -45,15 +45,3 @@ def test_candidates_go_from_one_place_a_window_to_all(sides, n_places):
 
 def test_a_domain_without_extent_has_one_candidate():
     assert bandwidth.candidates(np.zeros(3), 1.0, 500).tolist() == [1.0]
-
-
-# Degrees.
-
-
-@pytest.mark.parametrize(
-    ("d", "highest", "weighed"),
-    [(1, 2, 4), (2, 2, 2), (3, 2, 2), (4, 1, 1), (6, 1, 1), (7, 0, 0), (50, 0, 0)],
-)
-def test_more_features_allow_lower_degrees(d, highest, weighed):
-    assert bandwidth.highest_degree(d) == highest
-    assert bandwidth.weighed_degrees(d) == tuple(range(weighed + 1))

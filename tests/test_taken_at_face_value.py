@@ -211,7 +211,7 @@ EDGES = {
     "d": (lambda: guarantees.rate(10**400), "d"),
     "error": (lambda: guarantees.trials_needed(10**400, 1, 1), "error"),
     "metric": (lambda: SmoothBetaClassifier(metric=np.array(["a", "b"])).fit(X, Y), "metric"),
-    "degree": (lambda: SmoothBetaClassifier(degree=np.ones(2)).fit(X, Y), "degree"),
+    "method": (lambda: SmoothBetaClassifier(method=np.ones(2)).fit(X, Y), "method"),
     "sharing": (lambda: SmoothBetaClassifier(sharing=np.array(["a", "b"])).fit(X, Y), "sharing"),
     "sharing, list": (lambda: SmoothBetaClassifier(sharing=[]).fit(X, Y), "sharing"),
     "bound's metric": (lambda: guarantees.error_bound(9, 1, 1, metric=np.ones(2)), "metric"),
@@ -234,7 +234,7 @@ def test_values_at_the_edge_are_refused_by_name(case):
 @pytest.mark.parametrize("prior", [(2.0**-62, 2.0**-62), (2.0**-62, 1.0), (2.0**62, 1.0)])
 @pytest.mark.parametrize("context", [None, (0.2, 0.9), (0.0, 1.0, 1.0)])
 def test_the_smallest_and_largest_priors_can_be_weighed(prior, context):
-    for options in ({}, {"bandwidth": "loo"}):
+    for options in ({"bandwidth": 0.5}, {"bandwidth": "loo"}):
         learned = SmoothBetaClassifier(prior=prior, **options).fit(X, Y, context=context)
         mean = learned.posterior(X).mean()
         assert ((mean >= 0.0) & (mean <= 1.0)).all()
@@ -245,5 +245,5 @@ def test_the_smallest_and_largest_priors_can_be_weighed(prior, context):
 def test_almost_no_prior_leaves_the_share_of_successes():
     learned = SmoothBetaClassifier(1.0, prior=(2.0**-62, 2.0**-62)).fit(X, Y)
     assert learned.posterior([[0.5]]).mean() == pytest.approx([0.5], rel=1e-12)
-    classes = SmoothBetaClassifier(prior=(2.0**-62, 2.0**-62)).fit(X, [0, 1, 2, 0, 1, 2, 0, 1])
+    classes = SmoothBetaClassifier("loo", prior=(2.0**-62, 2.0**-62)).fit(X, [0, 1, 2, 0, 1, 2, 0, 1])
     assert np.isfinite(classes.predict_proba(X)).all()

@@ -89,7 +89,7 @@ def scored(
         All trials.
     sample : Sample
     decoder : Decoder
-    shapes : array that broadcasts against (places, K)
+    shapes : array of shape (places, K)
         The prior's, at the places of the sample.
     sides : array of shape (d,)
         Lengths of the domain, in scaled units.

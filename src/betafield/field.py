@@ -151,7 +151,8 @@ class Field:
         return dataclasses.replace(self, options=options).holding(windows, totals)
 
     def settled(self) -> Self:
-        """Return this field: its windows are always those for its trials."""
+        """Return this field: its windows are those for its trials, found now if not before."""
+        assert self.width > 0.0
         return self
 
     @property
@@ -223,7 +224,8 @@ class Field:
     def scored(self) -> choosing.Scored:
         """How windows of all widths predict trials that are left out."""
         sample = self._sample()
-        shapes = self.shapes(self.units.restored(sample.places.axes))
+        points = self.units.restored(sample.places.axes)
+        shapes = np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
         return choosing.scored(
             self.windows, sample, self.decoder, shapes, self.sides, self.options.n_jobs
         )

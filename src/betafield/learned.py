@@ -38,7 +38,9 @@ class Learned:
     def field_(self) -> AnyField:
         """What was learned, as it is now and stays, asked for with the options of now."""
         check_is_fitted(self)
-        return self._field_.asked_for(Options.of(self))
+        field, now = self._field_, Options.of(self)
+        # Whatever else was set since counts when the model learns next.
+        return field.asked_for(field.options._replace(n_jobs=now.n_jobs, prior=now.prior))
 
     def asked(self, X: Any) -> tuple[AnyField, Floats]:
         """Return what was learned and the points of X, validated, both of one moment."""

@@ -81,7 +81,7 @@ def started(
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
     field = begun(options, features, classes, points, lambda: evidence.weights(len(classes)))
-    return field.counted(field.placed(points, evidence), evidence)
+    return field.counted(field.placed(points, evidence), evidence).settled()
 
 
 def added(field: Field, some: Trials) -> Field:

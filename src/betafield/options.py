@@ -34,13 +34,6 @@ class Options(NamedTuple):
         """Return them; raise for the first that is not allowed."""
         widths.check(self.bandwidth)
         checks.one_of("method", self.method, METHODS)
-        if self.is_smooth:
-            self._require_smooth()
-        elif self.method == "process":
-            raise ValueError(
-                f"bandwidth: found {self.bandwidth!r} with method='process', which has no windows; "
-                "leave one of the two out"
-            )
         checks.one_of("metric", self.metric, METRICS)
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
@@ -48,12 +41,19 @@ class Options(NamedTuple):
             rule = "allowed are None, positive whole numbers, and -1 for all cores"
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
             checks.require(self.n_jobs, "n_jobs", self.n_jobs, rule)
+        if self.is_smooth:
+            self._require_smooth()
+        elif self.method == "process":
+            raise ValueError(
+                f"bandwidth: found {self.bandwidth!r} with method='process', which has no windows; "
+                "leave one of the two out"
+            )
         return self
 
     def _require_smooth(self) -> None:
         """Raise for what is said of windows where there are none."""
-        is_usual = isinstance(self.prior, list | tuple) and tuple(self.prior) == (1.0, 1.0)
-        if not is_usual:
+        usual = isinstance(self.prior, list | tuple) and len(self.prior) == 2
+        if not (usual and all(checks.is_number(each) and each == 1.0 for each in self.prior)):
             raise ValueError(
                 f"prior: found {self.prior!r} with method={self.method!r}, which learns what is "
                 "believed before; priors are for windows, so give method='windows' or a bandwidth"

@@ -298,10 +298,12 @@ def taught(
     some: Trials,
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
+    units.checked_scale(options.scale, features.number)
     if known is None:
         first = added(begun(options, features, classes), some)
         if not first.totals.trials:
             raise ValueError(learning.NOTHING_LEARNED)
+        units.require_span(first.bounds)
         return first.settled()
     return added(known.asked_for(options), some)
 

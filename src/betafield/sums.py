@@ -11,7 +11,7 @@ contexts, and more for polynomials. They are raised to one degree only where the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ class Sums:
     d: int
     n_classes: int
     totals: Totals = field(default_factory=Totals)
-    parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, points: Floats, n_classes: int, seen: Counted) -> Sums:

@@ -64,17 +64,27 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
     d = X.shape[1]
     if scale is None:
         return Units(np.zeros(d), np.ones(d))
+    given = checked_scale(scale, d)
+    if given is not None:
+        return Units(bounds[:, 0], given)
+    require_span(bounds)
+    unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
+    return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
+
+
+def checked_scale(scale: Any, d: int) -> Floats | None:
+    """Return the units that were given as numbers, if they were; raise for what is no scale."""
+    if scale is None:
+        return None
     if isinstance(scale, str):
-        _require_span(bounds)
-        rule = "allowed are 'auto', 'range', 'std', None, or one number a feature"
+        rule = "allowed are 'auto', 'range', 'std', None, or one number per feature"
         checks.one_of("scale", scale, SCALES, rule)
-        unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
-        return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
-    unit = checks.array("scale", scale, "one number a feature is needed").copy()
-    checks.shaped("scale", unit, (d,), f"one number a feature is needed, ({d},)")
+        return None
+    unit = checks.array("scale", scale, "one number per feature is needed").copy()
+    checks.shaped("scale", unit, (d,), f"one number per feature is needed, ({d},)")
     good = np.isfinite(unit) & (unit > 0)
     checks.require(good.all(), "scale", unit.tolist(), "every unit must be positive and finite")
-    return Units(bounds[:, 0], unit)
+    return unit
 
 
 def domain(bounds: Any, X: Floats) -> Floats:
@@ -102,7 +112,7 @@ def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None
         )
 
 
-def _require_span(bounds: Floats) -> None:
+def require_span(bounds: Floats) -> None:
     """Raise for the first feature whose range is more than a float can hold."""
     with np.errstate(over="ignore"):
         spans = bounds[:, 1] - bounds[:, 0]

@@ -10,9 +10,10 @@ from scipy.stats import norm
 
 from betafield import contexts
 from betafield.process import averages, law, mixtures, residuals
-from betafield.process.ladder import UNIT, WIDTHS, paired_sums, window_sums
+from betafield.process.ladder import UNIT, WIDTHS, rung, units, window_means, window_sums
 from betafield.process.links import LOGIT, SOFT
 from betafield.process.rows import Rows
+from betafield.process.trees import Trees
 from betafield.windows.base import CHEBYSHEV, Places
 from betafield.windows.brute import Brute
 
@@ -32,11 +33,27 @@ def test_sums_are_those_of_windows(places, queries, stretch):
     for b, width in enumerate(WIDTHS):
         radius = width if np.isfinite(width) else 10.0
         np.testing.assert_array_equal(found[:, b], index.sums(queries * stretch, radius))
+    trees = Trees(places, columns / UNIT)
+    for b, width in enumerate(WIDTHS):
+        total = trees.sums(queries, stretch, float(width))
+        np.testing.assert_array_equal(total, found[:, b] / UNIT)
     values = np.random.default_rng(1).random((len(queries), len(places)))
-    paired = paired_sums(queries, places, values, stretch)
-    np.testing.assert_allclose(paired[:, -1], values.sum(axis=1))
-    alike = paired_sums(queries, places, np.tile(columns[:, 0] * 1.0, (len(queries), 1)), stretch)
-    np.testing.assert_allclose(alike, found[:, :, 0])
+    weight = np.random.default_rng(2).random(len(places))
+    means = window_means(queries, places, values, weight, stretch)
+    apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
+    for b, width in enumerate(WIDTHS):
+        held = (apart <= width) * weight
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(means[:, b], (held * values).sum(1) / held.sum(1))
+
+
+def test_rungs_at_the_very_ends_of_windows():
+    for width in WIDTHS[1:-1]:
+        for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
+            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0)
+            assert found == np.searchsorted(WIDTHS, reach)
+    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0) == 1
+    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0) == len(WIDTHS) - 1
 
 
 @pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])
@@ -62,15 +79,15 @@ def test_scores_are_derivatives_of_the_likelihood_by_the_logit(context, f, n, sh
     st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=20),
     st.floats(0.0, 100.0),
 )
-def test_columns_are_whole_and_not_negative(scores, information):
+def test_what_windows_add_up_is_not_negative(scores, information):
     score = np.array(scores)
-    held = residuals.columns(score, np.full(len(score), information))
-    assert held.dtype == np.int64
+    held = residuals.parts(score, np.full(len(score), information))
     assert (held >= 0).all()
-    np.testing.assert_allclose((held[:, 0] - held[:, 1]) / UNIT, score, atol=1e-10)
-    total = residuals.sums(np.zeros((1, 1)), np.zeros((len(score), 1)), held, np.ones(1))
-    np.testing.assert_allclose(total.score[0], score.sum(), atol=1e-8)
-    np.testing.assert_allclose(total.information[0], information * len(score), atol=1e-8)
+    assert units(held).dtype == np.int64
+    np.testing.assert_allclose(held[:, 0] - held[:, 1], score)
+    total = Trees(np.zeros((len(score), 1)), held).sums(np.zeros((1, 1)), np.ones(1), 0.0)[0]
+    np.testing.assert_allclose(total[0] - total[1], score.sum(), atol=1e-8)
+    np.testing.assert_allclose(total[2], information * len(score), atol=1e-8)
 
 
 def test_a_window_of_everything_finds_the_share():

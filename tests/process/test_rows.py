@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from betafield.process.rows import CELLS, MOST_ROWS, Rows, by_cell, by_place, gather
+from betafield.process.rows import COARSE, FINE, Rows, by_cell, by_place, gather
 
 
 def same(one: Rows, other: Rows) -> bool:
@@ -71,7 +71,7 @@ def scattered(t, d, seed, contexts=0):
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("contexts", [0, 5, 200])
 def test_cells_do_not_depend_on_order_or_splits(d, contexts):
-    t = 4 * MOST_ROWS[d]
+    t = 4 * COARSE.most[d]
     x, trials, context = scattered(t, d, 1, contexts)
     successes = np.random.default_rng(2).binomial(trials, 0.4)
     whole = gather(x, trials, successes, context)
@@ -90,14 +90,15 @@ def test_cells_do_not_depend_on_order_or_splits(d, contexts):
     assert same(whole, moved)
 
 
+@pytest.mark.parametrize("grid", [COARSE, FINE], ids=["coarse", "fine"])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d):
-    t = 3 * MOST_ROWS[d]
+def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d, grid):
+    t = 3 * grid.most[d]
     x, trials, _ = scattered(t, d, 4)
     trials += 1
     successes = np.random.default_rng(5).binomial(trials, 0.4)
-    rows = gather(x, trials, successes)
-    cell = np.minimum(np.floor(x * CELLS[d]), CELLS[d] - 1)
+    rows = gather(x, trials, successes, grid=grid)
+    cell = np.minimum(np.floor(x * grid.cells[d]), grid.cells[d] - 1)
     _, which = np.unique(cell, axis=0, return_inverse=True)
     which = which.ravel()
     np.testing.assert_array_equal(rows.trials, np.bincount(which, trials))
@@ -105,6 +106,21 @@ def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d):
     mean = np.stack([np.bincount(which, trials * a) / np.bincount(which, trials) for a in x.T], 1)
     np.testing.assert_allclose(rows.x, mean, atol=2e-9)
     assert rows.is_plain
+
+
+@pytest.mark.parametrize("long", [1, 7, 100, 1000])
+@pytest.mark.parametrize("context", [None, np.array([0.2, 0.9])])
+@pytest.mark.parametrize("d", [1, 2])
+def test_parts_cannot_be_seen(monkeypatch, long, context, d):
+    """Gathered in parts of any size, at places and, from some part on, in cells."""
+    for t in (50, 700, 3 * COARSE.most[d]):
+        x, trials, _ = scattered(t, d, 8)
+        x[: t // 2] = x[0]
+        successes = trials // 2
+        whole = gather(x, trials, successes, context)
+        monkeypatch.setattr("betafield.process.rows.LONG", long)
+        assert same(whole, gather(2.0 * x, trials, successes, context, box=lambda x: 0.5 * x))
+        monkeypatch.undo()
 
 
 def test_unequal_contexts_do_not_share_a_cell():

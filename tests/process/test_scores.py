@@ -5,13 +5,37 @@ import pytest
 from scipy.special import expit
 from scipy.stats import ttest_1samp
 
-from betafield.process import following, leaving, mixtures, scores
+from betafield.process import law, leaving, mixtures, scores
+from betafield.process.design import matrix
 from betafield.process.fit import fit, fit_links, weights
+from betafield.process.following import Following
 from betafield.process.groups import by_group, level_variance
-from betafield.process.ladder import WIDTHS
+from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.links import LOGIT
-from betafield.process.residuals import Window, columns, corrected, residuals, stretches, sums
-from betafield.process.rows import Rows, by_place, gather
+from betafield.process.model import Sums, build, find
+from betafield.process.residuals import Window, corrected, parts, residuals
+from betafield.process.rows import Rows, by_place
+
+SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
+
+
+def process_mean(fits, x):
+    return law.mean([law.surface(f) for f in fits], weights(fits), x)
+
+
+def contest(fits, rows):
+    return scores.contest(fits, rows, process_mean(fits, rows.x))
+
+
+def window_of(x, rows, left, window, ways):
+    """Σg and ΣW of a window about points, by brute force."""
+    held = units(parts(left.score, left.information))
+    total = window_sums(x, rows.x, held, ways[window.stretch])[:, window.width] / UNIT
+    return total[:, 0] - total[:, 1], total[:, 2]
+
+
+def table(rows):
+    return Sums(rows.x, rows.trials, rows.successes, rows.context)
 
 
 def smooth(t, seed, context=(0.0, 1.0)):
@@ -35,28 +59,12 @@ def real(rows, i, window, ways, theta):
     """log P of row i by a process fitted to the others and a window of their residuals."""
     others = rows.taken(np.delete(np.arange(len(rows.x)), i))
     again = (fit(others, LOGIT, theta),)
-    m = scores.process_mean(again, rows.x[i : i + 1])
+    m = process_mean(again, rows.x[i : i + 1])
     if window is not None:
-        left = residuals(scores.process_mean(again, others.x), others)
-        held = columns(left.score, left.information)
-        g, W = (
-            part[:, window.width]
-            for part in sums(rows.x[i : i + 1], others.x, held, ways[window.stretch])
-        )
-        m = corrected(m, g, W, window.tau)
+        left = residuals(process_mean(again, others.x), others)
+        m = corrected(m, *window_of(rows.x[i : i + 1], others, left, window, ways), window.tau)
     q = rows.context[i, 0] + (rows.context[i, 1] - rows.context[i, 0]) * m[0]
     return np.log(q if rows.k[i] else 1.0 - q)
-
-
-def scored_each(rows, found, ways):
-    """The scores of every row alone, from one call per row."""
-    left_over = residuals(scores.process_mean((found,), rows.x), rows)
-    out = {}
-    for i in range(0, len(rows.x), max(1, len(rows.x) // 20)):
-        one = np.array([i])
-        left = leaving.means(found, rows.taken(one))
-        out[i] = scores.by_trial(rows, left_over, one, left, ways, found)
-    return out
 
 
 @pytest.mark.parametrize(
@@ -67,8 +75,11 @@ def scored_each(rows, found, ways):
 def test_scores_are_those_of_real_refits(make):
     rows = make()
     found = fit(rows, LOGIT)
-    ways = stretches(found.lengths)
-    each = scored_each(rows, found, ways)
+    match = contest((found,), rows)
+    ways = match.ways
+    some = np.arange(0, len(rows.x), max(1, len(rows.x) // 20))
+    entries = scores.entries(rows, some)
+    logs = scores.by_trial(match, entries)
     wanted = [
         None,
         Window(0, 15, 0.3),
@@ -76,9 +87,9 @@ def test_scores_are_those_of_real_refits(make):
         Window(len(ways) - 2, 0, 1.2),
     ]
     gaps = []
-    for i, scored in each.items():
+    for at, i in enumerate(entries.row):
         for window in wanted:
-            score = scored.scores[scored.candidates.index(window)]
+            score = logs[match.candidates.index(window), at]
             gaps.append(score - real(rows, i, window, ways, found.theta))
     by_row = np.array(gaps).reshape(-1, len(wanted)).mean(axis=1)
     assert np.abs(gaps).mean() < 0.02
@@ -98,62 +109,47 @@ def test_without_following_the_outcome_leaks():
         )
     )
     found = fit(rows, LOGIT)
-    windows, w = scores.weighed(
-        scores.by_trial(
-            rows,
-            residuals(scores.process_mean((found,), rows.x), rows),
-            np.arange(300),
-            leaving.means(found),
-            stretches(found.lengths),
-            found,
-        )
-    )
+    windows, w = scores.weighed(scores.scored(contest((found,), rows)))
     assert windows[0] is None
     assert w[0] > 0.6
 
 
 @pytest.mark.parametrize("seed", [5, 6])
 def test_smooth_fields_stay_with_the_process(seed):
-    rows = smooth(400, seed)
-    fits = fit_links(rows)
-    found = scores.blend(fits, rows)
+    given = table(smooth(400, seed))
+    found = find(given, SQUARE)
     x = np.random.default_rng(7).random((300, 2))
     truth = 0.5 + 0.4 * np.sin(5 * x[:, 0]) * x[:, 1]
-    alone = np.mean((scores.process_mean(fits, x) - truth) ** 2)
-    both = np.mean((mixtures.mean(scores.answers(found, x)) - truth) ** 2)
-    assert found.weights[0] > 0.5
-    assert both < 1.1 * alone
+    errors = [
+        np.mean((mixtures.mean(build(given, SQUARE, each).laws(x)) - truth) ** 2)
+        for each in (found, found._replace(windows=()))
+    ]
+    assert sum(window.weight for window in found.windows) < 0.5
+    assert errors[0] < 1.1 * errors[1]
 
 
 def test_effects_of_days_are_found():
     rows, effect = days(3_000, 8)
-    fits = fit_links(rows)
-    found = scores.blend(fits, rows)
+    found = find(table(rows), SQUARE)
     day = np.arange(40)
     x = np.column_stack([(day + 0.5) / 40, np.full(40, 0.3)])
     truth = expit(effect + 0.8 * -0.2)
-    laws = scores.answers(found, x)
+    laws = build(table(rows), SQUARE, found).laws(x)
     low, high = mixtures.interval(laws)
-    alone = np.mean((scores.process_mean(fits, x) - truth) ** 2)
-    assert np.mean((mixtures.mean(laws) - truth) ** 2) < 0.3 * alone
+    alone = build(table(rows), SQUARE, found._replace(windows=())).laws(x)
+    error = np.mean((mixtures.mean(laws) - truth) ** 2)
+    assert error < 0.3 * np.mean((mixtures.mean(alone) - truth) ** 2)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.85
-    heaviest = found.windows[int(np.argmax(found.weights))]
-    assert found.stretches[heaviest.stretch].tolist() == [1.0, 0.0]
-    assert level_variance(found.windows, found.weights, found.stretches, 0) > 0.2
-    assert level_variance(found.windows, found.weights, found.stretches, 1) == 0.0
+    heaviest = max(found.windows, key=lambda window: window.weight)
+    assert heaviest.stretch.tolist() == [1.0, 0.0]
 
 
-def test_order_cannot_be_seen():
-    rng = np.random.default_rng(9)
-    x, y = rng.random((300, 2)), rng.integers(0, 2, 300)
-    one = np.ones(300, np.int64)
-    order = rng.permutation(300)
-    both = []
-    for at in (np.arange(300), order):
-        rows = gather(x[at], one, y[at])
-        both.append(scores.blend(fit_links(rows), rows))
-    assert both[0].windows == both[1].windows
-    assert np.array_equal(both[0].weights, both[1].weights)
+def test_the_variance_between_days_is_that_of_windows_along_days():
+    rows, _ = days(3_000, 8)
+    match = contest((fit(rows, LOGIT),), rows)
+    windows, w = scores.weighed(scores.scored(match))
+    assert level_variance(windows, w, match.ways, 0) > 0.2
+    assert level_variance(windows, w, match.ways, 1) == 0.0
 
 
 def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):
@@ -164,20 +160,49 @@ def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):
     more = scores.sampled(guessed, residuals(m, guessed))
     assert len(few) == 50
     assert len(more) == 150  # A² m(1−m)/(q(1−q)) = 1/3 at m = ½
-    assert (np.diff(few) > 0).all()
+    assert len(set(more)) == 150
 
 
-def test_coarse_cells_follow_as_pairs_do(monkeypatch):
-    rows = smooth(500, 11)
+@pytest.mark.parametrize("way", [(1.0, 1.0), (1.0, 0.3), (1.0, 0.0), (0.0, 1.0)])
+def test_cells_follow_as_pairs_do(way):
+    """Means of C over windows, by cells and place by place."""
+    rows = smooth(600, 11)
     found = fit(rows, LOGIT)
-    sample, ways = np.arange(0, 500, 10), stretches(found.lengths)
-    exact = following.follows(found, rows, sample, ways)
-    monkeypatch.setattr(following, "FEW", 0)
-    coarse = following.follows(found, rows, sample, ways)
-    for a, b in zip(exact, coarse, strict=True):
-        size = np.abs(a.success).max(axis=0)
-        gap = np.abs(a.success - b.success).mean(axis=0)
-        assert (gap <= 0.05 * size + 1e-3).all()
+    follow = Following.of(found, rows)
+    queries, stretch = rows.x[::10], np.array(way)
+    P = matrix(found.mode.basis, rows.x)
+    turned = P[::10] @ leaving.joint_covariance(found)
+    others = np.arange(0, 600, 10)[:, None] != np.arange(600)
+    pairs = turned @ P.T * follow.follow * others
+    apart = np.abs((queries[:, None] - rows.x) * stretch).max(axis=2)
+    means = follow.means(queries, turned, stretch)
+    for b, width in enumerate(WIDTHS):
+        held = apart <= width
+        exact = (pairs * held).sum(axis=1)
+        found_sum = means[:, b] * (follow.follow * (held & others)).sum(axis=1)
+        size = np.abs(pairs * held).sum(axis=1).max()
+        assert np.abs(exact - found_sum).mean() <= 0.05 * size + 0.01
+
+
+def test_windows_without_hope_are_not_asked_again():
+    rng = np.random.default_rng(20)
+    logs = np.log(rng.uniform(0.4, 0.6, (1, 200))) + rng.normal(0, 0.05, (4, 200))
+    logs[1] -= 0.5
+    logs[2] += 0.5
+    every = np.ones(4, dtype=bool)
+    assert scores.promising(logs, every, 4.0).tolist() == [True, False, True, False]
+    logs[2] -= 0.5
+    assert scores.promising(logs, every, 4.0).tolist() == [True, False, True, True]
+
+
+def test_dropping_windows_early_changes_no_weight_that_matters(monkeypatch):
+    rows, _ = days(3_000, 21)
+    match = contest(fit_links(rows), rows)
+    kept, w = scores.weighed(scores.scored(match))
+    monkeypatch.setattr(scores, "DEVIATIONS", 1e9)
+    every, full = scores.weighed(scores.scored(match))
+    assert kept == every
+    np.testing.assert_allclose(w, full, rtol=1e-12)
 
 
 def test_weights_are_half_the_process_before_any_score():
@@ -194,12 +219,10 @@ def test_a_group_of_one_trial_is_a_trial():
     """Leaving out places of one trial each is leaving out trials, but for the hyper-parameters."""
     rows = smooth(120, 12)
     found = fit(rows, LOGIT)
-    ways = stretches(found.lengths)
-    left_over = residuals(scores.process_mean((found,), rows.x), rows)
-    grouped = by_group(rows, left_over, np.arange(120), ways, found)
-    trial = scores.by_trial(rows, left_over, np.arange(120), leaving.means(found), ways, found)
-    assert grouped.scored.candidates == trial.candidates
-    np.testing.assert_allclose(grouped.scored.scores, trial.scores, rtol=0.03)
+    match = contest((found,), rows)
+    grouped = by_group(match, np.arange(120))
+    logs = scores.by_trial(match, scores.entries(rows, np.arange(120)))
+    np.testing.assert_allclose(grouped.scored.scores, logs.sum(axis=1), rtol=0.03)
     assert 1.0 <= grouped.spread < 1.3
 
 
@@ -207,9 +230,8 @@ def test_new_days_are_told_from_days_that_were_seen():
     """Scores by level: a day that is left out whole has no window of its own to go by."""
     rows, _ = days(1_500, 13)
     found = fit(rows, LOGIT)
-    ways = stretches(found.lengths)
-    left_over = residuals(scores.process_mean((found,), rows.x), rows)
-    grouped = by_group(rows, left_over, rows.x[:, 0], ways, found)
+    match = contest((found,), rows)
+    ways, grouped = match.ways, by_group(match, rows.x[:, 0])
     own = [
         i
         for i, window in enumerate(grouped.scored.candidates)
@@ -227,12 +249,11 @@ def test_groups_against_real_refits():
     k = rng.binomial(10, 0.5 + 0.35 * np.sin(5 * x[:, 0]))
     rows = by_place(Rows(x, np.full(30, 10), k, np.tile([0.0, 1.0], (30, 1))))
     found = fit(rows, LOGIT)
-    left_over = residuals(scores.process_mean((found,), rows.x), rows)
-    grouped = by_group(rows, left_over, np.arange(30), stretches(found.lengths), found)
+    grouped = by_group(contest((found,), rows), np.arange(30))
     exact = 0.0
     for i in range(30):
         others = rows.taken(np.delete(np.arange(30), i))
-        m = scores.process_mean((fit(others, LOGIT, found.theta),), rows.x[i : i + 1])[0]
+        m = process_mean((fit(others, LOGIT, found.theta),), rows.x[i : i + 1])[0]
         exact += k[i] * np.log(m) + (10 - k[i]) * np.log1p(-m)
     assert grouped.scored.scores[0] == pytest.approx(exact, abs=0.02 * 300)
 
@@ -240,6 +261,6 @@ def test_groups_against_real_refits():
 def test_links_count_by_their_weight():
     rows = smooth(200, 15)
     fits = fit_links(rows)
-    parts = [scores.process_mean((f,), rows.x) for f in fits]
+    parts = [process_mean((f,), rows.x) for f in fits]
     w = weights(fits)
-    np.testing.assert_allclose(scores.process_mean(fits, rows.x), w[0] * parts[0] + w[1] * parts[1])
+    np.testing.assert_allclose(process_mean(fits, rows.x), w[0] * parts[0] + w[1] * parts[1])

@@ -12,7 +12,6 @@ coordinates, and one last mode is that of all rows.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -179,9 +178,18 @@ def sampled(rows: Rows) -> Rows:
 
 def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     """Return a number per row that only its coordinates and context decide, as if at random."""
-    keys = np.column_stack([rows.x, rows.context])
-    digests = [hashlib.blake2b(key.tobytes(), digest_size=8).digest() for key in keys]
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+    key = np.zeros(len(rows.x), dtype=np.uint64)
+    for column in (*rows.x.T, *rows.context.T):
+        key = _mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
+    return key
+
+
+def _mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return what splitmix64 makes of numbers."""
+    key = key + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
 
 
 def _ascent(problem: Problem, at: Mode) -> Ascent:

@@ -1,61 +1,115 @@
-"""How far the others move when a trial leaves the process: windows would otherwise see it.
+"""How far the others move when trials leave the process: windows would otherwise see them.
 
-The residuals of the other trials are those of a process that has seen trial i. Without it f moves
-by −C_ij g_i/(1 − v w_i) at j, C the joint posterior covariance of f, so Σg over a window gains
+The residuals of the other trials are those of a process that has seen what is left out. Without it
+f moves by −C_jL a_L at j, C the joint posterior covariance of f, so Σg over a window gains
 
-    g_i/(1 − v w_i) · Σ_{j≠i in the window} a_j C_ij,   a_j = n_j (dq/dπ)² m(1−m) (dπ/df)/(q(1−q)).
+    Σ_{j ∉ L in the window} h_j C_jL a_L,   h_j = n_j (dq/dπ)² m(1−m) (dπ/df)/(q(1−q)),
 
-Leaving this out, or bounding it, lets the left-out outcome leak into its own score. With few places
-the sum is taken as it stands; with many, as Σ a_j times the mean of C over the window's coarse
-cells.
+for one trial a = g/(1 − vw). Leaving this out, or bounding it, lets left-out outcomes leak into
+their own score. C is as smooth as the highest frequency of the basis, so the sum is taken as Σ h_j
+over the window, which trees add up, times the mean of C over the window's cells on a grid that is
+fine enough for that frequency; with four features and more, over its rows among some of lowest
+hash.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear
-from betafield.process.design import matrix
-from betafield.process.fit import Fit
-from betafield.process.ladder import UNIT, paired_sums, units, window_sums
-from betafield.process.leaving import LEAST, LeftOut, joint_covariance
+from betafield.process.basis import Basis
+from betafield.process.design import design, matrix
+from betafield.process.fit import Fit, hashes
+from betafield.process.ladder import window_means
+from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import polynomial, read, success
-from betafield.process.rows import Rows, cells
+from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.int64]
 
-# Places up to which pairs are looked at one by one, and queries at a time.
-FEW, BLOCK = 4_000, 250
-
-
-class Pull(NamedTuple):
-    """What pairs need: φ̃ of the places, and per place a, and g/(1 − vw) by outcome."""
-
-    P: Floats
-    follow: Floats
-    after_success: Floats
-    after_failure: Floats
-    leverages: Floats
+# Cells per wave of the highest frequency, fewest and most cells of a feature.
+FINENESS, FEWEST, MOST = 8.0, 4, {1: 256, 2: 40, 3: 16}
+# With more features: cells along one of them, and rows of lowest hash in the place of cells.
+ALONG, ROWS = 32, 1_500
 
 
-def follows(fit: Fit, rows: Rows, sample: Index, stretches: tuple[Floats, ...]) -> list[LeftOut]:
-    """Return, per stretch, how far Σg of every window moves when a trial of a sampled row leaves.
+@dataclass(frozen=True, eq=False)
+class Following:
+    """How residuals of rows follow a process.
 
-    Shapes (sample, widths), by how the trial had ended.
+    Parameters
+    ----------
+    fit : Fit
+        The process.
+    rows : Rows
+        Where residuals are.
+    follow : array of shape (r,)
+        h.
     """
-    pull = _pull(fit, rows)
-    turned = linear.product(pull.P[sample], joint_covariance(fit))
-    summed = _pairs if len(rows.x) <= FEW else _coarse
-    own = pull.leverages[sample] * pull.follow[sample] / rows.n[sample]
-    return [_ended(summed(turned, pull, rows, sample, s), own, pull, sample) for s in stretches]
+
+    fit: Fit
+    rows: Rows
+    follow: Floats
+
+    @classmethod
+    def of(cls, fit: Fit, rows: Rows) -> Following:
+        """Return how residuals at rows follow a process."""
+        f = design(fit.mode.basis, rows.x).values(fit.mode.b)
+        return cls(fit, rows, followed(fit, rows, f)[2])
+
+    def means(self, queries: Floats, turned: Floats, stretch: Floats) -> Floats:
+        """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
+
+        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out. Windows that hold no cell
+        have the value at the query, or the next wider one's if they look at some features only.
+        """
+        x, weight, P = self._cells(tuple((stretch > 0.0).tolist()))
+        found = window_means(queries, x, linear.product(turned, P), weight, stretch)
+        if stretch.min() > 0.0:
+            own = (matrix(self.fit.mode.basis, queries) * turned).sum(axis=1)
+            return np.where(np.isnan(found), own[:, None], found)
+        for b in range(found.shape[1] - 2, -1, -1):
+            found[:, b] = np.where(np.isnan(found[:, b]), found[:, b + 1], found[:, b])
+        return found
+
+    def _cells(self, used: tuple[bool, ...]) -> tuple[Floats, Floats, Floats]:
+        """Return where cells along the features in use are, their Σh, and the mean of φ̃."""
+        if used not in self._kept:
+            x, weight, P, index = self._whole
+            if not all(used):
+                x, weight, P = _joined(index[:, np.array(used)], x, weight, P)
+            self._kept[used] = x, weight, np.ascontiguousarray(P.T)
+        return self._kept[used]
+
+    @functools.cached_property
+    def _kept(self) -> dict[tuple[bool, ...], tuple[Floats, Floats, Floats]]:
+        return {}
+
+    @functools.cached_property
+    def _whole(self) -> tuple[Floats, Floats, Floats, Ints]:
+        """Return centres, Σh, φ̃ there, and numbers along each feature of cells that hold rows."""
+        basis, x, weight = self.fit.mode.basis, self.rows.x, self.follow
+        sides = _sides(basis)
+        if x.shape[1] in MOST:
+            x, weight, _ = _joined(_numbers(x, sides), x, weight, np.zeros((len(x), 0)))
+        elif len(x) > ROWS:
+            some = np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
+            x, weight = x[some], weight[some]
+        return x, weight, matrix(basis, x), _numbers(x, sides)
+
+    @functools.cached_property
+    def covariance(self) -> Floats:
+        """The joint covariance of coefficients and hyper-parameters."""
+        return joint_covariance(self.fit)
 
 
 def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return score and information of rows on the link's scale, and a, how scores follow f."""
+    """Return score and information of rows on the link's scale, and h, how scores follow f."""
     link = fit.problem.link
     reading = read(f, rows, link)
     p, rise = link.rise(f)
@@ -65,54 +119,30 @@ def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
     return reading.score, reading.information, follow
 
 
-def _pull(fit: Fit, rows: Rows) -> Pull:
-    P = matrix(fit.mode.basis, rows.x)
-    f = np.ascontiguousarray(linear.product(P, fit.mode.b[:, None])[:, 0])
-    _, information, follow = followed(fit, rows, f)
-    s = success(f, rows.context, fit.problem.link)
-    v = (linear.product(P, joint_covariance(fit)) * P).sum(axis=1)
-    pulled = s.ratio / np.maximum(1.0 - v * information / rows.n, LEAST)
-    return Pull(P, follow, pulled * s.rest, -pulled * s.q, v)
+def _sides(basis: Basis) -> Ints:
+    """Return the number of cells per feature."""
+    d = basis.J.shape[1]
+    waves = basis.J.max(axis=0) / (2.0 * (1.0 + 2.0 * basis.margin))
+    sides = np.ceil(FINENESS * waves).astype(np.int64)
+    return np.clip(sides, FEWEST, MOST[d]) if d in MOST else np.full(d, ALONG)
 
 
-def _ended(total: Floats, own: Floats, pull: Pull, sample: Index) -> LeftOut:
-    others = total - own[:, None]
-    return LeftOut(
-        others * pull.after_success[sample, None], others * pull.after_failure[sample, None]
-    )
+def _numbers(x: Floats, sides: Ints) -> Ints:
+    """Return in which cell along each feature points are."""
+    return np.minimum((x * sides).astype(np.int64), sides - 1)
 
 
-def _pairs(turned: Floats, pull: Pull, rows: Rows, sample: Index, stretch: Floats) -> Floats:
-    """Return Σ a_j C_ij over the places of every window, pair by pair."""
-    others = np.ascontiguousarray(pull.P.T)
-    parts = []
-    for start in range(0, len(sample), BLOCK):
-        some = slice(start, start + BLOCK)
-        values = linear.product(turned[some], others) * pull.follow
-        parts.append(paired_sums(rows.x[sample[some]], rows.x, values, stretch))
-    return np.concatenate(parts)
+def _joined(index: Ints, x: Floats, weight: Floats, P: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return weighted means of x, the weights, and means of P, by cell."""
+    key = np.ravel_multi_index(tuple(index.T), tuple(index.max(axis=0) + 1))
+    _, which = np.unique(key, return_inverse=True)
+    total = np.bincount(which, weight)
+    # Rows that nothing follows still have a place.
+    weight = np.where(total[which] > 0.0, weight, 1.0)
+    size = np.bincount(which, weight)
 
+    def mean(values: Floats) -> Floats:
+        sums = [np.bincount(which, weight * column) for column in values.T]
+        return np.stack(sums, axis=1) / size[:, None] if sums else np.zeros((len(size), 0))
 
-def _coarse(turned: Floats, pull: Pull, rows: Rows, sample: Index, stretch: Floats) -> Floats:
-    """Return Σ a_j over the window times the mean of C over its coarse cells."""
-    exact = (
-        window_sums(rows.x[sample], rows.x, units(pull.follow[:, None]), stretch)[:, :, 0] / UNIT
-    )
-    _, which = np.unique(cells(rows.x), return_inverse=True)
-    total = np.asarray(np.bincount(which, pull.follow), dtype=np.float64)
-    P = np.stack([np.bincount(which, pull.follow * p) for p in pull.P.T]) / total
-    x = np.stack([np.bincount(which, pull.follow * a) for a in rows.x.T], axis=1) / total[:, None]
-    C = linear.product(turned, P) * total
-    numerator = paired_sums(rows.x[sample], x, C, stretch)
-    weight = window_sums(rows.x[sample], x, units(total[:, None]), stretch)[:, :, 0] / UNIT
-    nearest = None if stretch.min() == 0.0 else pull.leverages[sample]
-    return np.asarray(exact * _filled(numerator, weight, nearest))
-
-
-def _filled(numerator: Floats, weight: Floats, nearest: Floats | None) -> Floats:
-    """Return means of C; windows that hold no cell have their own point's, or the next wider's."""
-    ratio = np.where(weight > 0.0, numerator / np.where(weight > 0.0, weight, 1.0), np.nan)
-    for b in range(ratio.shape[1] - 2, -1, -1):
-        missing = np.isnan(ratio[:, b])
-        ratio[missing, b] = (ratio[:, b + 1] if nearest is None else nearest)[missing]
-    return ratio
+    return mean(x), np.asarray(total, dtype=np.float64), mean(P)

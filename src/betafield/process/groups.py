@@ -7,31 +7,31 @@ between its rows, g and W their scores and weights on the link's scale,
 
     a = (I − WC)⁻¹ g,   f₋ = f − C a,   variance diag((I − CW)⁻¹ C),
 
-and the residuals of every other row j gain a_j C_jG a (`following`). Trials of a group are not
+and the residuals of every other row j gain h_j C_jG a (`following`). Trials of a group are not
 independent: the temperature is 4√φ, φ the mean over groups of (Σ(k − nq))²/Σ nq(1−q), at least 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import xlogy
+from scipy.special import expit, xlogy
 
 from betafield.process import averages, law, linear
 from betafield.process.design import matrix
-from betafield.process.fit import Fit, hashes
+from betafield.process.fit import hashes
 from betafield.process.following import followed
-from betafield.process.ladder import WIDTHS
+from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.likelihood import polynomial
-from betafield.process.residuals import NEVER, TAUS, Residuals, Window, columns, corrected, sums
+from betafield.process.residuals import NEVER, TAUS, Window, log_odds, parts
 from betafield.process.rows import Rows
-from betafield.process.scores import TEMPERATURE, Scored
+from betafield.process.scores import TEMPERATURE, Contest, Scored
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
+Groups = list[npt.NDArray[np.intp]]
 
 # Rows in groups that are left out, at the most.
 MOST = 2_000
@@ -52,50 +52,33 @@ class Grouped(NamedTuple):
 
 
 class Without(NamedTuple):
-    """The process without a group: its mean of π there, and what others' scores gain."""
+    """A process without a group: its mean of π at every row of it, and C φ̃′a."""
 
     m: Floats
-    gain: Floats
+    turned: Floats
 
 
-class Pairs(NamedTuple):
-    """What leaving groups out needs of all rows, on the scale of the fit's link."""
-
-    fit: Fit
-    P: Floats
-    shifted: Floats
-    f: Floats
-    score: Floats
-    root: Floats
-    follow: Floats
-
-
-def by_group(
-    rows: Rows,
-    left_over: Residuals,
-    labels: npt.NDArray[np.generic],
-    ways: tuple[Floats, ...],
-    fit: Fit,
-) -> Grouped:
+def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
     """Return the scores of the process and of windows, groups of rows of one label left out."""
-    pairs = _pairs(fit, rows)
-    totals, spreads = [], []
-    for group in _groups(rows, labels):
-        without = _without(pairs, group)
-        q = np.array(
-            [
-                _success(rows.taken(group), m)
-                for m in _candidates(rows, left_over, group, without, ways)
-            ]
-        )
-        n, k = rows.n[group], rows.k[group]
-        totals.append((xlogy(k, q) + xlogy(n - k, 1.0 - q)).sum(axis=1))
-        spreads.append(np.sum(k - n * q[0]) ** 2 / np.sum(n * q[0] * (1.0 - q[0])))
-    names = [
-        Window(i, b, tau) for i in range(len(ways)) for b in range(len(WIDTHS)) for tau in TAUS
-    ]
-    scored = Scored((None, *names), np.sum(totals, axis=0))
-    return Grouped(scored, max(1.0, float(np.mean(spreads))))
+    rows, groups = match.rows, _groups(match.rows, labels)
+    found = [_without(match, group) for group in groups]
+    m = np.concatenate([each.m for each in found])
+    turned = np.repeat([each.turned for each in found], [len(g) for g in groups], axis=0)
+    some = rows.taken(np.concatenate(groups))
+    q = _success(some, m)
+    scores = [_score(some, q)]
+    for way in match.ways:
+        own = np.concatenate([_own(match, group, way) for group in groups])
+        means = match.following.means(some.x, turned, way)
+        for b, width in enumerate(WIDTHS):
+            total = match.trees.sums(some.x, way, float(width)) - own[:, b]
+            g = total[:, 0] - total[:, 1] + total[:, 3] * means[:, b]
+            W = np.maximum(total[:, 2], 0.0)
+            for tau in TAUS:
+                pi = expit(log_odds(m) + g / (1.0 / tau + W))
+                scores.append(_score(some, _success(some, pi)))
+    starts = np.cumsum([0, *(len(g) for g in groups[:-1])])
+    return Grouped(Scored(match.candidates, np.array(scores)), _spread(some, q, starts))
 
 
 def level_variance(
@@ -115,65 +98,59 @@ def level_variance(
     )
 
 
-def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Iterator[Index]:
-    """Yield the rows of groups, in an order that only hashes decide, while they are few enough."""
+def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:
+    """Return the rows of groups, in an order that only hashes decide, while they are few enough."""
     _, which = np.unique(labels, return_inverse=True)
     which = which.ravel()
     lowest = np.full(which.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(lowest, which, hashes(rows))
-    order = np.argsort(which, kind="stable")
-    ends = np.cumsum(np.bincount(which))
-    used = 0
-    for group in np.argsort(lowest, kind="stable"):
-        held = order[ends[group - 1] if group else 0 : ends[group]]
-        if used and used + len(held) > MOST:
-            return
-        used += len(held)
-        yield held
+    each = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    groups = [each[i] for i in np.argsort(lowest, kind="stable")]
+    used = np.cumsum([len(group) for group in groups])
+    return groups[: max(1, int(np.searchsorted(used, MOST, side="right")))]
 
 
-def _pairs(fit: Fit, rows: Rows) -> Pairs:
-    P = matrix(fit.mode.basis, rows.x)
-    both = linear.product(P, np.column_stack([fit.mode.b, law.shift(fit)]))
-    f = np.ascontiguousarray(both[:, 0])
-    score, information, follow = followed(fit, rows, f)
-    return Pairs(fit, P, both[:, 1], f, score, np.sqrt(information), follow)
-
-
-def _without(pairs: Pairs, group: Index) -> Without:
+def _without(match: Contest, group: Index) -> Without:
     """Return the process without the rows of a group.
 
     By B = I − √W C √W, positive definite: (I − WC)⁻¹ = I + √W B⁻¹ √W C.
     """
-    link, turned = pairs.fit.problem.link, linear.product(pairs.P[group], pairs.fit.slopes.S)
-    C = linear.product(turned, np.ascontiguousarray(pairs.P[group].T))
-    root, score = pairs.root[group], pairs.score[group]
+    fit, rows = match.best, match.rows.taken(group)
+    P = matrix(fit.mode.basis, rows.x)
+    f = linear.product(P, np.column_stack([fit.mode.b, law.shift(fit)]))
+    score, information, _ = followed(fit, rows, np.ascontiguousarray(f[:, 0]))
+    turned = linear.product(P, fit.slopes.S)
+    C = linear.product(turned, np.ascontiguousarray(P.T))
+    root = np.sqrt(information)
     scaled = root[:, None] * C
     inverse = linear.inverse(linear.factor(np.eye(len(group)) - scaled * root))
     half = linear.product(inverse, scaled)
     a = score + root * linear.product(half, score[:, None])[:, 0]
     v = np.diag(C) + (scaled * half).sum(axis=0)
-    centre = pairs.f[group] + pairs.shifted[group] - linear.product(C, a[:, None])[:, 0]
+    centre = f.sum(axis=1) - linear.product(C, a[:, None])[:, 0]
     deviation = np.sqrt(np.clip(v, 1e-9, MOST_VARIANCE))
-    m = np.clip(averages.mean(link, centre, deviation), NEVER, 1.0 - NEVER)
-    gain = linear.product(pairs.P, linear.product(a[None], turned).T.copy())[:, 0] * pairs.follow
-    return Without(m, gain)
+    m = averages.mean(fit.problem.link, centre, deviation)
+    return Without(np.clip(m, NEVER, 1.0 - NEVER), linear.product(a[None], turned)[0])
 
 
-def _candidates(
-    rows: Rows, left_over: Residuals, group: Index, without: Without, ways: tuple[Floats, ...]
-) -> Iterator[Floats]:
-    """Yield π at the rows of a group that was left out, by the process and by all windows."""
-    yield without.m
-    others = np.setdiff1d(np.arange(len(rows.x)), group)
-    gained = (left_over.score + without.gain)[others]
-    held = columns(gained, left_over.information[others])
-    for way in ways:
-        total = sums(rows.x[group], rows.x[others], held, way)
-        for b in range(len(WIDTHS)):
-            for tau in TAUS:
-                yield corrected(without.m, total.score[:, b], total.information[:, b], tau)
+def _own(match: Contest, group: Index, way: Floats) -> Floats:
+    """Return the part of the group itself in the sums over windows about its rows."""
+    x, left_over = match.rows.x[group], match.left_over
+    held = parts(left_over.score[group], left_over.information[group])
+    columns = units(np.column_stack([held, match.following.follow[group]]))
+    return window_sums(x, x, columns, way) / UNIT
 
 
 def _success(rows: Rows, pi: Floats) -> Floats:
     return np.clip(polynomial(rows.context, pi, 1.0 - pi)[0], NEVER, 1.0 - NEVER)
+
+
+def _score(rows: Rows, q: Floats) -> float:
+    return float(np.sum(xlogy(rows.k, q) + xlogy(rows.n - rows.k, 1.0 - q)))
+
+
+def _spread(rows: Rows, q: Floats, starts: npt.NDArray[np.int64]) -> float:
+    """Return φ, for rows of groups that start here."""
+    apart, expected = rows.k - rows.n * q, rows.n * q * (1.0 - q)
+    chi = np.add.reduceat(apart, starts) ** 2 / np.add.reduceat(expected, starts)
+    return max(1.0, float(np.mean(chi)))

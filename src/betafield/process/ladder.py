@@ -1,13 +1,18 @@
 """Sums over windows of all widths about a point at once, by looking at every place.
 
 A place is in the window of a width if its distance, the largest among the features, is at most
-that. Widths go up by factors of √2, from 0, the place itself, to ∞, all of them. This is plain and
-slow, O(queries · places): what trees of windows answer is compared with it. Columns are whole
-numbers, not negative, as trees take them, so that sums do not depend on any order; `units` turns
-values into them.
+that. Widths go up by factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
+window that holds a place is read off the exponent of its distance. This takes O(queries · places):
+it serves where places are few, or where what is added up differs from query to query; otherwise
+trees of windows (`trees`) are quicker, and are compared with it.
+
+Columns are whole numbers, not negative, as trees take them, so that sums do not depend on any
+order; `units` turns values into them.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +25,8 @@ Ints = npt.NDArray[np.int64]
 WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
 # What 1 is in columns: sums of 2²⁰ rows with values up to 2⁷ are still whole numbers.
 UNIT = 2.0**36
+# The mantissa of √2: widths are 2^e or this times 2^e.
+ROOT = math.sqrt(0.5)
 
 
 def units(values: Floats) -> Ints:
@@ -43,59 +50,73 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
     -------
     integer array of shape (q, widths, k)
     """
-    used = stretch > 0.0
-    at = np.ascontiguousarray(queries[:, used] * stretch[used])
-    held = np.ascontiguousarray(places[:, used] * stretch[used])
-    return ladder(at, held, columns, WIDTHS)
+    return ladder(stretched(queries, stretch), stretched(places, stretch), columns, len(WIDTHS))
 
 
-def paired_sums(queries: Floats, places: Floats, values: Floats, stretch: Floats) -> Floats:
-    """Return the same for values (q, r) of a query and a place, shape (q, widths)."""
+def window_means(
+    queries: Floats, places: Floats, values: Floats, weight: Floats, stretch: Floats
+) -> Floats:
+    """Return the weighted means of values (q, r) of a query and a place over its windows.
+
+    Shape (q, widths); NaN in windows that hold no place.
+    """
+    at, held = stretched(queries, stretch), stretched(places, stretch)
+    return mean_ladder(at, held, values, weight, len(WIDTHS))
+
+
+def stretched(points: Floats, stretch: Floats) -> Floats:
+    """Return the features of points that are looked at, multiplied by their stretch."""
     used = stretch > 0.0
-    at = np.ascontiguousarray(queries[:, used] * stretch[used])
-    held = np.ascontiguousarray(places[:, used] * stretch[used])
-    return pair_ladder(at, held, values, WIDTHS)
+    return np.ascontiguousarray(points[:, used] * stretch[used])
 
 
 @kernel
-def ladder(queries: Floats, places: Floats, columns: Ints, widths: Floats) -> Ints:
+def ladder(queries: Floats, places: Floats, columns: Ints, widths: int) -> Ints:
     """Return the sums of columns within every width of every query."""
     k = columns.shape[1]
-    out = np.zeros((len(queries), len(widths), k), dtype=np.int64)
+    out = np.zeros((len(queries), widths, k), dtype=np.int64)
     for i in range(len(queries)):
         for j in range(len(places)):
-            b = _rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j)
             for c in range(k):
                 out[i, b, c] += columns[j, c]
-        for b in range(1, len(widths)):
+        for b in range(1, widths):
             for c in range(k):
                 out[i, b, c] += out[i, b - 1, c]
     return out
 
 
 @kernel
-def pair_ladder(queries: Floats, places: Floats, values: Floats, widths: Floats) -> Floats:
-    """Return the sums of values[i, j] over the places j within every width of the query i."""
-    out = np.zeros((len(queries), len(widths)))
+def mean_ladder(
+    queries: Floats, places: Floats, values: Floats, weight: Floats, widths: int
+) -> Floats:
+    """Return the means of values[i, j] over the places j within every width of the query i."""
+    out = np.empty((len(queries), widths))
+    total, size = np.empty(widths), np.empty(widths)
     for i in range(len(queries)):
+        for b in range(widths):
+            total[b] = 0.0
+            size[b] = 0.0
         for j in range(len(places)):
-            out[i, _rung(queries, places, widths, i, j)] += values[i, j]
-        for b in range(1, len(widths)):
-            out[i, b] += out[i, b - 1]
+            b = rung(queries, places, widths, i, j)
+            total[b] += weight[j] * values[i, j]
+            size[b] += weight[j]
+        for b in range(widths):
+            if b > 0:
+                total[b] += total[b - 1]
+                size[b] += size[b - 1]
+            out[i, b] = total[b] / size[b] if size[b] > 0.0 else np.nan
     return out
 
 
 @kernel
-def _rung(queries: Floats, places: Floats, widths: Floats, i: int, j: int) -> int:
+def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
     """Return the narrowest window of a query that holds a place."""
     reach = 0.0
     for a in range(queries.shape[1]):
         reach = max(reach, abs(queries[i, a] - places[j, a]))
-    low, high = 0, len(widths) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if widths[middle] < reach:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    if reach == 0.0:
+        return 0
+    mantissa, exponent = math.frexp(reach)  # reach = mantissa · 2^exponent, mantissa in [½, 1)
+    steps = 2 * (exponent + 9) + 1 - int(mantissa <= ROOT) - int(mantissa == 0.5)
+    return min(max(steps, 1), widths - 1)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from betafield.process import averages, linear
 from betafield.process.basis import Basis
-from betafield.process.design import design
+from betafield.process.design import Design, design
 from betafield.process.fit import Fit, weights
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
@@ -122,11 +122,25 @@ def _base(fit: Fit, variance: float) -> float:
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
     phi = design(surface.basis, np.clip(x, 0.0, 1.0))
-    m, narrow, wide = phi.values(surface.b), phi.forms(surface.narrow), phi.forms(surface.wide)
+    wide, rho = phi.forms(surface.wide), _nearness(surface, x)
+    m, narrow = _plain(surface, phi, rho)
+    return Latent(m, narrow, _returned(surface, wide, rho))
+
+
+def _plain(surface: Surface, phi: Design, rho: Floats) -> tuple[Floats, Floats]:
+    """Return m and v₀."""
+    m = surface.base + rho * (phi.values(surface.b) - surface.base)
+    return m, _returned(surface, phi.forms(surface.narrow), rho)
+
+
+def _nearness(surface: Surface, x: Floats) -> Floats:
+    """Return ρ."""
     beyond = np.maximum(np.maximum(-x, x - 1.0), 0.0)
-    rho = np.exp(-0.5 * ((beyond / surface.lengths) ** 2).sum(axis=1))
-    m, lost = surface.base + rho * (m - surface.base), (1.0 - rho**2) * surface.variance
-    return Latent(m, rho**2 * np.maximum(narrow, 0.0) + lost, rho**2 * np.maximum(wide, 0.0) + lost)
+    return np.asarray(np.exp(-0.5 * ((beyond / surface.lengths) ** 2).sum(axis=1)))
+
+
+def _returned(surface: Surface, v: Floats, rho: Floats) -> Floats:
+    return rho**2 * np.maximum(v, 0.0) + (1.0 - rho**2) * surface.variance
 
 
 def laws(fits: tuple[Fit, ...], x: Floats) -> Laws:
@@ -136,17 +150,48 @@ def laws(fits: tuple[Fit, ...], x: Floats) -> Laws:
 
 def mixed(surfaces: list[Surface], weights: Floats, x: Floats) -> Laws:
     """Return what surfaces of these weights believe of π at points."""
-    kept = np.flatnonzero(weights > NEGLIGIBLE)
-    each = [one_law(surfaces[i].link, latent(surfaces[i], x)) for i in kept]
-    centres, deviations = (np.stack(parts) for parts in zip(*each, strict=True))
+    return believed(surfaces, weights, x)[0]
+
+
+def believed(surfaces: list[Surface], weights: Floats, x: Floats) -> tuple[Laws, Floats]:
+    """Return what surfaces of these weights believe of π at points, and its mean."""
+    kept, w = counted(weights)
+    centres, deviations, means = [], [], []
+    for i in kept:
+        f = latent(surfaces[i], x)
+        means.append(averages.mean(surfaces[i].link, f.mean, np.sqrt(f.narrow)))
+        centre, deviation = one_law(surfaces[i].link, f, means[-1])
+        centres.append(centre)
+        deviations.append(deviation)
     links = tuple(surfaces[i].link for i in kept)
-    return Laws(links, weights[kept] / weights[kept].sum(), centres, deviations)
+    found = Laws(links, w, np.stack(centres), np.stack(deviations))
+    return found, np.asarray((w[:, None] * means).sum(axis=0))
 
 
-def one_law(link: Link, f: Latent) -> tuple[Floats, Floats]:
-    """Return centre and deviation of the law with variance v₁ and the mean of π under v₀."""
+def mean(surfaces: list[Surface], weights: Floats, x: Floats) -> Floats:
+    """Return the mean of π under surfaces of these weights, as `believed` does."""
+    kept, w = counted(weights)
+    total = np.zeros((len(kept), len(x)))
+    for each, i in zip(total, kept, strict=True):
+        phi = design(surfaces[i].basis, np.clip(x, 0.0, 1.0))
+        m, narrow = _plain(surfaces[i], phi, _nearness(surfaces[i], x))
+        each[:] = averages.mean(surfaces[i].link, m, np.sqrt(narrow))
+    return np.asarray((w[:, None] * total).sum(axis=0))
+
+
+def counted(weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return the components that are not negligible, and their weights."""
+    kept = np.flatnonzero(weights > NEGLIGIBLE)
+    return kept, weights[kept] / weights[kept].sum()
+
+
+def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return centre and deviation of the law with variance v₁ and the mean of π under v₀.
+
+    `target` is that mean, if it is known.
+    """
     narrow, wide = np.sqrt(f.narrow), np.sqrt(f.wide)
-    target = averages.mean(link, f.mean, narrow)
+    target = averages.mean(link, f.mean, narrow) if target is None else target
     stretch = np.sqrt((1.0 + np.pi / 8.0 * f.wide) / (1.0 + np.pi / 8.0 * f.narrow))
     near = f.mean * stretch if link is LOGIT else f.mean  # E g ≈ g(m/√(1 + πv/8)) for the logit
     return averages.centred(link, target, wide, near), wide

@@ -52,10 +52,10 @@ def trials(fit: Fit, rows: Rows | None = None) -> LeftOut:
     return LeftOut(*(success_mean(link, rows.context, centre, deviation) for centre in centres))
 
 
-def means(fit: Fit, rows: Rows | None = None) -> LeftOut:
-    """Return the mean of π at each row, had one of its trials not been seen."""
-    *centres, deviation = _laws(fit, fit.problem.rows if rows is None else rows)
-    return LeftOut(*(averages.mean(fit.problem.link, centre, deviation) for centre in centres))
+def means(fit: Fit, rows: Rows, is_success: npt.NDArray[np.bool_]) -> Floats:
+    """Return the mean of π at each row, had one of its trials, which ended so, not been seen."""
+    success, failure, deviation = _laws(fit, rows)
+    return averages.mean(fit.problem.link, np.where(is_success, success, failure), deviation)
 
 
 def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:

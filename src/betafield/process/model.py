@@ -1,8 +1,8 @@
 """All of it together: from sums by place to what is believed anywhere.
 
 `find` learns what the process and the windows of its residuals are to be like (`Found`: length
-scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or of
-a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of
+scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or
+of a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of
 nothing else: what `build` makes of what was found does not depend on how it was found.
 
 Examples
@@ -27,29 +27,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import law, leaving
+from betafield.process import law
 from betafield.process.basis import Prior
 from betafield.process.boxes import Box
 from betafield.process.fit import Fit, Problem, fit_links, settled, weights
-from betafield.process.ladder import UNIT, WIDTHS
+from betafield.process.ladder import WIDTHS
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
 from betafield.process.links import LINKS
 from betafield.process.residuals import (
-    columns,
     corrected,
     logit_variance,
+    parts,
     residuals,
-    stretches,
     variance,
     with_windows,
 )
 from betafield.process.rows import FINE, Rows, gather
-from betafield.process.scores import by_trial, process_mean, sampled, weighed
-from betafield.windows import Forest, Places
-
-# Hyper-parameters, in logarithms, beyond which there are none.
-FAR = 50.0
+from betafield.process.scores import contest, scored, weighed
+from betafield.process.trees import Trees
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -147,51 +143,25 @@ class Smooth:
     def laws(self, points: Floats, n_jobs: int | None = None) -> Laws:
         """Return what is believed of π at points, in own units."""
         x = self.box.inside(points)
-        laws = law.mixed(self.surfaces, self.weights, x)
+        laws, m = law.believed(self.surfaces, self.weights, x)
         if not self.windows:
             return laws
-        m = process_mean(self.fits, x)
         v = logit_variance(laws, m)
         means, variances = [], []
-        for window in self.windows:
-            g, W = self._sums(x, window, n_jobs)
-            means.append(corrected(m, g, W, window.tau))
-            variances.append(variance(v, W, window.tau, bool(window.stretch.min() > 0.0)))
+        for stretch, width, tau, _ in self.windows:
+            up, down, W = self._trees.sums(x, stretch, width, n_jobs).T
+            means.append(corrected(m, up - down, W, tau))
+            variances.append(variance(v, W, tau, bool(stretch.min() > 0.0)))
         rest = 1.0 - sum(window.weight for window in self.windows)
         w = np.array([rest, *(window.weight for window in self.windows)])
         return with_windows(laws, means, variances, w)
 
-    def _sums(self, x: Floats, window: Window, n_jobs: int | None) -> tuple[Floats, Floats]:
-        """Return Σg and ΣW over windows about points of the box."""
-        used = window.stretch > 0.0
-        forest = self._forest(tuple(window.stretch.tolist()))
-        held = forest.sums(x[:, used] * window.stretch[used], window.width, n_jobs)
-        return (held[:, 0] - held[:, 1]) / UNIT, held[:, 2] / UNIT
-
-    def _forest(self, stretch: tuple[float, ...]) -> Forest:
-        if stretch not in self._forests:
-            used = np.array(stretch) > 0.0
-            fine = self._fine_rows
-            axes = np.ascontiguousarray((fine.x[:, used] * np.array(stretch)[used]).T)
-            forest = Forest(int(used.sum()), "chebyshev").insert(Places(axes, self._columns.copy()))
-            self._forests[stretch] = forest
-        return self._forests[stretch]
-
     @functools.cached_property
-    def _forests(self) -> dict[tuple[float, ...], Forest]:
-        return {}
-
-    @property
-    def _fine_rows(self) -> Rows:
+    def _trees(self) -> Trees:
+        """Sums of residuals at fine rows over windows."""
         assert self.fine is not None
-        return self.fine
-
-    @functools.cached_property
-    def _columns(self) -> Ints:
-        """What windows add up at fine rows."""
-        fine = self._fine_rows
-        left_over = residuals(process_mean(self.fits, fine.x), fine)
-        return np.ascontiguousarray(columns(left_over.score, left_over.information).T)
+        left_over = residuals(law.mean(self.surfaces, self.weights, self.fine.x), self.fine)
+        return Trees(self.fine.x, parts(left_over.score, left_over.information))
 
 
 def find(sums: Sums, bounds: Floats, with_windows: bool = True) -> Found:
@@ -201,9 +171,7 @@ def find(sums: Sums, bounds: Floats, with_windows: bool = True) -> Found:
     components = tuple(
         Component(fit.problem.link.name, fit.problem.prior.smoothness, fit.theta) for fit in fits
     )
-    if not with_windows:
-        return Found(components)
-    return Found(components, _windows(_fits(_rows(sums, box), components), _fine(sums, box)))
+    return Found(components, _windows(fits, _fine(sums, box)) if with_windows else ())
 
 
 def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
@@ -213,29 +181,12 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
     return Smooth(box, fits, found.windows, _fine(sums, box) if found.windows else None)
 
 
-def require_sound(found: Found, d: int) -> None:
-    """Raise unless this can have been found for d features."""
-    names = [link.name for link in LINKS]
-    for link, smoothness, theta in found.components:
-        is_sound = link in names and theta.shape == (1 + d,) and np.abs(theta).max() <= FAR
-        if not is_sound or (smoothness is not None and not 0.1 <= smoothness <= 100.0):
-            raise ValueError(f"found: a process with {link!r:.40}, {theta!r:.60} is none")
-    total = 0.0
-    for stretch, width, tau, weight in found.windows:
-        is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= 1.0
-        if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR and 0.0 < weight <= 1.0):
-            raise ValueError(f"found: windows of {stretch!r:.60}, {width!r}, {tau!r} are none")
-        total += weight
-    if not found.components or total > 1.0 + 1e-9:
-        raise ValueError("found: no process, or windows of a weight above 1")
-
-
 def _rows(sums: Sums, box: Box) -> Rows:
-    return gather(box.within(sums.points), *sums[1:])
+    return gather(*sums, box=box.within)
 
 
 def _fine(sums: Sums, box: Box) -> Rows:
-    return gather(box.within(sums.points), *sums[1:], grid=FINE)
+    return gather(*sums, grid=FINE, box=box.within)
 
 
 def _fits(rows: Rows, components: tuple[Component, ...]) -> tuple[Fit, ...]:
@@ -249,14 +200,11 @@ def _fits(rows: Rows, components: tuple[Component, ...]) -> tuple[Fit, ...]:
 
 def _windows(fits: tuple[Fit, ...], fine: Rows) -> tuple[Window, ...]:
     """Return the windows of residuals that predict trials left out, with their weights."""
-    best = fits[int(np.argmax(weights(fits)))]
-    left_over = residuals(process_mean(fits, fine.x), fine)
-    ways, some = stretches(best.lengths), sampled(fine, left_over)
-    parts = [leaving.means(fit, fine.taken(some)) for fit in fits]
-    scored = by_trial(fine, left_over, some, leaving.mixed(parts, weights(fits)), ways, best)
-    kept, w = weighed(scored)
+    m = law.mean([law.surface(fit) for fit in fits], weights(fits), fine.x)
+    match = contest(fits, fine, m)
+    kept, w = weighed(scored(match))
     return tuple(
-        Window(ways[window.stretch], float(WIDTHS[window.width]), window.tau, float(weight))
+        Window(match.ways[window.stretch], float(WIDTHS[window.width]), window.tau, float(weight))
         for window, weight in zip(kept, w, strict=True)
         if window is not None
     )

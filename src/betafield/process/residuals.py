@@ -11,7 +11,7 @@ Over a window, with τ the variance of what the process misses within it,
     variance (1 − β)² v(x) + (1 − β) τ,   β = ΣW/(1/τ + ΣW),
 
 v whole for windows that look at some features only, for the process's error in the others stays.
-Σg and ΣW are sums over places, whole numbers like all that windows add up.
+Σg and ΣW are sums over places, as trees of windows add them up (`trees`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from betafield.process import averages
-from betafield.process.ladder import UNIT, units, window_sums
 from betafield.process.laws import Laws
 from betafield.process.likelihood import TINY, polynomial
 from betafield.process.links import LOGIT
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 TAUS = (0.02, 0.08, 0.3, 1.2)
 # Means of π are kept so far from 0 and 1.
@@ -64,13 +62,6 @@ class Residuals(NamedTuple):
     information: Floats
 
 
-class Sums(NamedTuple):
-    """Σg and ΣW over windows of every width, shape (q, widths)."""
-
-    score: Floats
-    information: Floats
-
-
 class Window(NamedTuple):
     """Windows of one stretch and width, and τ."""
 
@@ -79,19 +70,9 @@ class Window(NamedTuple):
     tau: float
 
 
-def columns(score: Floats, information: Floats) -> Ints:
-    """Return what windows add up, whole numbers that are not negative: g⁺, g⁻ and W."""
-    parts = (np.maximum(score, 0.0), np.maximum(-score, 0.0), information)
-    return units(np.column_stack(parts))
-
-
-def sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Sums:
-    """Return Σg and ΣW over the windows of queries, of every width."""
-    total = window_sums(queries, places, columns, stretch)
-    return Sums(
-        (total[:, :, 0] - total[:, :, 1]) / UNIT,
-        total[:, :, 2] / UNIT,
-    )
+def parts(score: Floats, information: Floats) -> Floats:
+    """Return what windows add up, none of it negative: g⁺, g⁻ and W, shape (r, 3)."""
+    return np.column_stack([np.maximum(score, 0.0), np.maximum(-score, 0.0), information])
 
 
 def residuals(m: Floats, rows: Rows) -> Residuals:
@@ -119,7 +100,7 @@ def stretches(lengths: Floats) -> tuple[Floats, ...]:
 
 def corrected(m: Floats, score: Floats, information: Floats, tau: float) -> Floats:
     """Return π in windows of these sums, for the process's mean m."""
-    return np.asarray(expit(_logit(m) + score / (1.0 / tau + information)))
+    return np.asarray(expit(log_odds(m) + score / (1.0 / tau + information)))
 
 
 def variance(v: Floats, information: Floats, tau: float, is_whole: bool) -> Floats:
@@ -130,13 +111,13 @@ def variance(v: Floats, information: Floats, tau: float, is_whole: bool) -> Floa
 
 def logit_variance(laws: Laws, m: Floats) -> Floats:
     """Return the variance of logit π under laws with the mean m, links' differences included."""
-    total, f = np.zeros_like(m), _logit(m)
+    total, f = np.zeros_like(m), log_odds(m)
     parts = zip(laws.weights, laws.links, laws.centres, laws.deviations, strict=True)
     for weight, link, centre, deviation in parts:
         p, rise = link.rise(centre)
         slope = rise / np.maximum(p * (1.0 - p), 1e-4)
         own = averages.mean(link, centre, deviation)
-        total += weight * ((slope * deviation) ** 2 + (_logit(own) - f) ** 2)
+        total += weight * ((slope * deviation) ** 2 + (log_odds(own) - f) ** 2)
     return total
 
 
@@ -157,5 +138,6 @@ def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weigh
     )
 
 
-def _logit(m: Floats) -> Floats:
+def log_odds(m: Floats) -> Floats:
+    """Return logit m, for means that are kept away from 0 and 1."""
     return np.asarray(logit(np.clip(m, NEVER, 1.0 - NEVER)))

@@ -12,6 +12,7 @@ Contexts share a cell only if they are equal or, if more than 16 differ, equal t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ FEW, STEPS = 16, 16
 PLAIN = np.array([0.0, 1.0])
 # Coordinates are summed in these parts of the box, with weights of at most so many bits.
 PARTS, WEIGHT_BITS = 2.0**30, 32
+# Trials that are gathered at a time, and parts that are kept before they are joined.
+LONG, MANY = 1 << 17, 8
 
 
 class Rows(NamedTuple):
@@ -92,8 +95,11 @@ def gather(
     context: Floats | None = None,
     unit: float = 1.0,
     grid: Grid = COARSE,
+    box: Callable[[Floats], Floats] | None = None,
 ) -> Rows:
-    """Return the rows of trials at points of the unit box, in any order and any number of parts.
+    """Return the rows of trials at points, in any order and any number of parts.
+
+    Points are of the unit box, or `box` puts them into it, a part of them at a time.
 
     Examples
     --------
@@ -104,33 +110,86 @@ def gather(
     >>> rows.x[:, 0], rows.n, rows.k
     (array([0.2, 0.5]), array([4., 3.]), array([0., 2.]))
     """
-    given = _given(x, trials, successes, context, unit)
-    most = grid.most.get(x.shape[1])
-    if most is not None and _surely_more(given, most):
-        return by_cell(given, grid)
-    rows = by_place(given)
-    return rows if most is None or len(rows.x) <= most else by_cell(rows, grid)
+    is_long = len(x) > LONG and _is_constant(context) and _shift(trials) == 0
+    step = LONG if is_long else len(x)
+    most = grid.most.get(x.shape[1], np.inf)
+    places: list[Rows] = []
+    sums: list[Sums] = []
+    for start in range(0, len(x), max(step, 1)):
+        at = slice(start, start + step)
+        given = _given(x[at], trials[at], successes[at], _part(context, at), unit, box, start)
+        if given is None:
+            continue
+        if sums or (most < np.inf and _surely_more(given, int(most))):
+            sums.append(cell_sums(given, grid))
+        else:
+            places.append(by_place(given))
+            if len(places) > MANY:
+                places = [by_place(_joined(places))]
+                if len(places[0].x) > most:
+                    sums, places = [cell_sums(places[0], grid)], []
+        if len(sums) > MANY:
+            sums = [_added(sums)]
+    return _settled(places, sums, grid, most)
 
 
-def _given(x: Floats, trials: Ints, successes: Ints, context: Floats | None, unit: float) -> Rows:
-    """Return a row per row with trials, in their order; all of them must be possible."""
+def _settled(places: list[Rows], sums: list[Sums], grid: Grid, most: float) -> Rows:
+    """Return the rows of parts that were gathered by place and by cell."""
+    if not places and not sums:
+        raise ValueError("trials: found none; at least one is needed")
+    if sums:
+        parts = [cell_sums(each, grid) for each in places]
+        return _added([*parts, *sums]).rows()
+    rows = by_place(_joined(places)) if len(places) > 1 else places[0]
+    return rows if len(rows.x) <= most else by_cell(rows, grid)
+
+
+def _is_constant(context: Floats | None) -> bool:
+    return context is None or context.ndim == 1
+
+
+def _part(context: Floats | None, at: slice) -> Floats | None:
+    return context if context is None or context.ndim == 1 else context[at]
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    """Return the rows of all parts, one after the other."""
+    x, trials, successes, context = (np.concatenate([p[i] for p in parts]) for i in range(4))
+    return Rows(x, trials, successes, context, parts[0].unit)
+
+
+def _given(
+    x: Floats,
+    trials: Ints,
+    successes: Ints,
+    context: Floats | None,
+    unit: float,
+    box: Callable[[Floats], Floats] | None,
+    start: int,
+) -> Rows | None:
+    """Return a row per row with trials, in their order, None if there are none.
+
+    All of them must be possible; `start` is the number of the first.
+    """
     context = PLAIN if context is None else context
     context = np.broadcast_to(context, (len(x), context.shape[-1]))
     some = np.flatnonzero(trials > 0)
     if not some.size:
-        raise ValueError("trials: found none; at least one is needed")
+        return None
     failures = trials - successes
     never, always = (context == 0.0).all(axis=1), (context == 1.0).all(axis=1)
-    _refuse((successes > 0) & never, "a success", "never succeeds")
-    _refuse((failures > 0) & always, "a failure", "never fails")
+    _refuse((successes > 0) & never, "a success", "never succeeds", start)
+    _refuse((failures > 0) & always, "a failure", "never fails", start)
     rows = Rows(x, trials, successes, context, unit)
-    return rows if len(some) == len(x) else rows.taken(some)
+    rows = rows if len(some) == len(x) else rows.taken(some)
+    return rows if box is None else rows._replace(x=box(rows.x))
 
 
-def _refuse(impossible: npt.NDArray[np.bool_], found: str, why: str) -> None:
+def _refuse(impossible: npt.NDArray[np.bool_], found: str, why: str, start: int) -> None:
     if impossible.any():
+        row = start + int(impossible.argmax())
         raise ValueError(
-            f"context row {int(impossible.argmax())}: found {found} under a context that {why}; "
+            f"context row {row}: found {found} under a context that {why}; "
             "its coefficients must allow every outcome that was seen"
         )
 
@@ -161,21 +220,65 @@ def by_place(rows: Rows) -> Rows:
 
 def by_cell(rows: Rows, grid: Grid = COARSE) -> Rows:
     """Return one row per cell of the grid and bin of the context, at the mean of its trials."""
-    order, starts = _sorted(cells(rows.x, grid), _bins(rows.context))
-    weight = _weights(rows.trials)[order]
-    total = np.add.reduceat(weight, starts)
+    return cell_sums(rows, grid).rows()
 
-    def mean(values: Floats) -> Floats:
-        parts = np.rint(values * PARTS).astype(np.int64)[order] * weight[:, None]
-        return np.add.reduceat(parts, starts) / (total[:, None] * PARTS)
 
-    return Rows(
-        mean(rows.x),
-        np.add.reduceat(rows.trials[order], starts),
-        np.add.reduceat(rows.successes[order], starts),
-        mean(rows.context),
-        rows.unit,
-    )
+class Sums(NamedTuple):
+    """Whole-number sums by cell, sorted by the cells' keys.
+
+    Parameters
+    ----------
+    key : integer array of shape (c,)
+        Number of cell and bin of the context.
+    weight, trials, successes : integer array of shape (c,)
+        Sums of weights, n and k.
+    x, context : integer array of shape (c, d) and (c, p + 1)
+        Weighted sums of coordinates and coefficients, in parts.
+    unit : float
+        What 1 counts for.
+    """
+
+    key: Ints
+    weight: Ints
+    trials: Ints
+    successes: Ints
+    x: Ints
+    context: Ints
+    unit: float
+
+    def rows(self) -> Rows:
+        """Return the cells as rows."""
+        size = self.weight[:, None] * PARTS
+        return Rows(self.x / size, self.trials, self.successes, self.context / size, self.unit)
+
+
+def cell_sums(rows: Rows, grid: Grid = COARSE) -> Sums:
+    """Return the sums of rows by cell of the grid and bin of the context."""
+    bins = _bins(rows.context)
+    key = cells(rows.x, grid) * (bins.max() + 1) + bins
+    weight = _weights(rows.trials)
+
+    def parts(values: Floats) -> Ints:
+        return np.rint(values * PARTS).astype(np.int64) * weight[:, None]
+
+    columns = [weight, rows.trials, rows.successes, parts(rows.x), parts(rows.context)]
+    return _summed(key, columns, rows.unit)
+
+
+def _summed(key: Ints, columns: list[Ints], unit: float) -> Sums:
+    """Return the sums of columns by key."""
+    narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
+    order = np.argsort(narrow, kind="stable")
+    ordered = key[order]
+    starts = _starts(ordered[1:] != ordered[:-1])
+    weight, trials, successes, x, context = (np.add.reduceat(c[order], starts) for c in columns)
+    return Sums(ordered[starts], weight, trials, successes, x, context, unit)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    """Return the sums of all parts."""
+    key, *columns = (np.concatenate([part[i] for part in parts]) for i in range(6))
+    return _summed(key, columns, parts[0].unit)
 
 
 def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
@@ -188,15 +291,6 @@ def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
 
 def _starts(is_new: npt.NDArray[np.bool_]) -> Order:
     return np.flatnonzero(np.concatenate([[True], is_new]))
-
-
-def _sorted(cells: Ints, bins: Ints) -> tuple[Order, Order]:
-    """Return the order by cell and bin, and where each of them starts."""
-    key = cells * (bins.max() + 1) + bins
-    narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
-    order = np.argsort(narrow, kind="stable")
-    ordered = key[order]
-    return order, _starts(ordered[1:] != ordered[:-1])
 
 
 def cells(x: Floats, grid: Grid = COARSE) -> Ints:

@@ -10,44 +10,50 @@ and its weight ∝ prior · e^(score/T): ½ for the process, ½ shared by all wi
 every function within a few hundredths of the better of the two. At most twelve are kept.
 
 The sample is of the rows of lowest hash, as many as say what 2,000 undistorted trials would, at
-most 8,000: a trial with a guess rate of ½ says less.
+most 8,000: a trial with a guess rate of ½ says less. Windows that the first quarter of the sample
+shows to be of no use are not asked about the rest.
 """
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import xlogy
+from scipy.special import expit
 
-from betafield.process import averages, law, leaving
+from betafield.process import law, leaving, linear
+from betafield.process.design import matrix
 from betafield.process.fit import Fit, hashes, weights
-from betafield.process.following import follows
+from betafield.process.following import Following
 from betafield.process.ladder import WIDTHS
-from betafield.process.leaving import LeftOut
-from betafield.process.likelihood import polynomial
+from betafield.process.leaving import LEAST as LEAST_LEFT
+from betafield.process.likelihood import polynomial, success
 from betafield.process.residuals import (
     NEVER,
     TAUS,
     Residuals,
     Window,
-    columns,
-    corrected,
-    logit_variance,
+    log_odds,
+    parts,
     residuals,
     stretches,
-    sums,
-    variance,
-    with_windows,
 )
 from betafield.process.rows import Rows
+from betafield.process.trees import Trees
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
 
 # Undistorted trials that the sample is worth, and places at the most, as a multiple.
 SAMPLE, MOST = 2_000, 4
+# The share of the sample that is looked at first, and deviations beyond which windows are hopeless.
+FIRST, DEVIATIONS = 0.25, 3.0
+# Log odds beyond which no probability is taken to be.
+FURTHEST = log_odds(np.array([0.0, 1.0]))
 # T, components kept, and the least weight beside the heaviest.
 TEMPERATURE, KEPT, LEAST = 4.0, 12, 0.01
 
@@ -59,120 +65,233 @@ class Scored(NamedTuple):
     scores: Floats
 
 
-class Blend(NamedTuple):
-    """Process and windows, weighed: all that answers need.
+class Entries(NamedTuple):
+    """Trials to be left out: those of a row that ended alike are one entry.
+
+    Parameters
+    ----------
+    row : index array of shape (e,)
+        Which row of all.
+    is_success : boolean array of shape (e,)
+        How they ended.
+    trials : array of shape (e,)
+        How many they are.
+    """
+
+    row: Index
+    is_success: Bools
+    trials: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A process and all windows of its residuals, to be scored.
 
     Parameters
     ----------
     fits : tuple of Fit
-        The process under each link.
+        The process, under each link.
     rows : Rows
-        Places, and what the process leaves over there.
-    residuals : Residuals
-        The latter.
-    stretches : tuple of array
-        Those that windows refer to.
-    windows : tuple of Window or None
-        Components kept, the process (None) first.
-    weights : array
-        They add up to 1.
+        Places or fine cells of all trials.
+    left_over : Residuals
+        What the process leaves over there.
     """
 
     fits: tuple[Fit, ...]
     rows: Rows
-    residuals: Residuals
-    stretches: tuple[Floats, ...]
-    windows: tuple[Window | None, ...]
-    weights: Floats
+    left_over: Residuals
+
+    @property
+    def best(self) -> Fit:
+        """The heaviest fit."""
+        return self.fits[int(np.argmax(weights(self.fits)))]
+
+    @functools.cached_property
+    def ways(self) -> tuple[Floats, ...]:
+        """The stretches of windows."""
+        return stretches(self.best.lengths)
+
+    @functools.cached_property
+    def following(self) -> Following:
+        """How residuals follow the heaviest fit."""
+        return Following.of(self.best, self.rows)
+
+    @functools.cached_property
+    def trees(self) -> Trees:
+        """Sums of g⁺, g⁻, W and h over windows."""
+        held = parts(self.left_over.score, self.left_over.information)
+        return Trees(self.rows.x, np.column_stack([held, self.following.follow]))
+
+    @property
+    def candidates(self) -> tuple[Window | None, ...]:
+        """The process, and all windows."""
+        widths = range(len(WIDTHS))
+        return (
+            None,
+            *(Window(i, b, tau) for i in range(len(self.ways)) for b in widths for tau in TAUS),
+        )
 
 
-def blend(fits: tuple[Fit, ...], rows: Rows) -> Blend:
-    """Return processes and windows of their residuals at rows, weighed by leaving trials out."""
-    best = fits[int(np.argmax(weights(fits)))]
-    left_over = residuals(process_mean(fits, rows.x), rows)
-    ways = stretches(best.lengths)
-    some = sampled(rows, left_over)
-    parts = [leaving.means(f, rows.taken(some)) for f in fits]
-    scored = by_trial(rows, left_over, some, leaving.mixed(parts, weights(fits)), ways, best)
-    windows, w = weighed(scored)
-    return Blend(fits, rows, left_over, ways, windows, w)
+def contest(fits: tuple[Fit, ...], rows: Rows, m: Floats) -> Contest:
+    """Return the contest between processes with the mean m of π at rows and windows there."""
+    return Contest(fits, rows, residuals(m, rows))
 
 
-def process_mean(fits: tuple[Fit, ...], x: Floats) -> Floats:
-    """Return the processes' mean of π."""
-    total = np.zeros(len(x))
-    for fit, weight in zip(fits, weights(fits), strict=True):
-        at = law.latent(law.surface(fit), x)
-        total += weight * averages.mean(fit.problem.link, at.mean, np.sqrt(at.narrow))
-    return total
+def scored(match: Contest) -> Scored:
+    """Return the scores of all candidates; −∞ for those that the first trials show hopeless.
+
+    The first trials are asked about every second width, and about those beside promising ones.
+    """
+    order = sampled(match.rows, match.left_over)
+    first = max(1, int(FIRST * len(order)))
+    start, rest = entries(match.rows, order[:first]), entries(match.rows, order[first:])
+    glance = _glance(len(match.ways))
+    logs = by_trial(match, start, glance)
+    if not rest.row.size:
+        is_open = np.ones(len(logs), dtype=bool)
+    else:
+        is_open = _beside(promising(logs, glance, len(order) / first))
+    if (is_open & ~glance).any():
+        logs += by_trial(match, start, is_open & ~glance)
+    total = np.where(is_open, logs.sum(axis=1), -np.inf)
+    if rest.row.size and is_open[1:].any():
+        total[is_open] += by_trial(match, rest, is_open)[is_open].sum(axis=1)
+    return Scored(match.candidates, total)
+
+
+def _glance(ways: int) -> Bools:
+    """Return which candidates are looked at first: the process, and every second width."""
+    widths = np.arange(len(WIDTHS)) % 2 == 0
+    widths[-1] = True
+    return np.append(True, np.tile(np.repeat(widths, len(TAUS)), ways))
+
+
+def _beside(is_open: Bools) -> Bools:
+    """Return candidates that are open or whose next narrower or wider one is."""
+    each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
+    both = each.copy()
+    both[:, 1:] |= each[:, :-1]
+    both[:, :-1] |= each[:, 1:]
+    return np.append(is_open[:1], both.ravel())
 
 
 def sampled(rows: Rows, left_over: Residuals) -> Index:
-    """Return the rows at which trials are left out, sorted."""
+    """Return the rows at which trials are left out, in the order of their hashes."""
     plain = left_over.m * (1.0 - left_over.m)
     order = np.argsort(hashes(rows), kind="stable")
     worth = np.cumsum((left_over.weight / plain)[order])
     enough = int(np.searchsorted(worth, SAMPLE)) + 1
-    return np.sort(order[: min(enough, MOST * SAMPLE)])
+    return order[: min(enough, MOST * SAMPLE)]
 
 
-def by_trial(
-    rows: Rows,
-    left_over: Residuals,
-    sample: Index,
-    left: LeftOut,
-    ways: tuple[Floats, ...],
-    fit: Fit,
-) -> Scored:
-    """Return the scores of the process and of windows, every trial of the sample left out."""
-    some, at = rows.taken(sample), Residuals(*(column[sample] for column in left_over))
-    held = columns(left_over.score, left_over.information)
-    candidates: list[Window | None] = [None]
-    scores = [_score(some, LeftOut(*(np.clip(m, NEVER, 1 - NEVER) for m in left)))]
-    for i, moved in enumerate(follows(fit, rows, sample, ways)):
-        total = sums(some.x, rows.x, held, ways[i])
-        for b in range(len(WIDTHS)):
-            W = np.maximum(total.information[:, b] - at.weight, 0.0)
-            g1 = total.score[:, b] - (1.0 - at.q) * at.ratio + moved.success[:, b]
-            g0 = total.score[:, b] + at.q * at.ratio + moved.failure[:, b]
-            for tau in TAUS:
-                pi = corrected(left.success, g1, W, tau), corrected(left.failure, g0, W, tau)
-                candidates.append(Window(i, b, tau))
-                scores.append(_score(some, LeftOut(*pi)))
-    return Scored(tuple(candidates), np.array(scores))
+def entries(rows: Rows, sample: Index) -> Entries:
+    """Return the trials of these rows."""
+    n, k = rows.n[sample], rows.k[sample]
+    won, lost = k > 0.0, n - k > 0.0
+    return Entries(
+        np.concatenate([sample[won], sample[lost]]),
+        np.concatenate([np.ones(won.sum(), dtype=bool), np.zeros(lost.sum(), dtype=bool)]),
+        np.concatenate([k[won], (n - k)[lost]]),
+    )
 
 
-def _score(rows: Rows, pi: LeftOut) -> float:
-    """Return Σ log P of the rows' trials, for π without a success and without a failure."""
-    q1 = polynomial(rows.context, pi.success, 1.0 - pi.success)[0]
-    q0 = polynomial(1.0 - rows.context, pi.failure, 1.0 - pi.failure)[0]
-    n, k = rows.n, rows.k
-    return float(np.sum(xlogy(k, np.maximum(q1, NEVER)) + xlogy(n - k, np.maximum(q0, NEVER))))
+def promising(logs: Floats, asked: Bools, times: float) -> Bools:
+    """Return which of those asked may still be kept when the sample is so many times as large.
+
+    Against the best of them: what the difference would grow to if it went on, and some deviations.
+    """
+    prior = np.append(np.log(len(logs) - 1.0), np.zeros(len(logs) - 1))
+    raised = np.where(asked, logs.sum(axis=1) / TEMPERATURE + prior, -np.inf)
+    best = int(np.argmax(raised))
+    apart = logs - logs[best]
+    deviation = np.sqrt((apart**2).sum(axis=1) * times * (times - 1.0))
+    hoped = times * apart.sum(axis=1) + DEVIATIONS * deviation
+    is_open: Bools = asked & (hoped / TEMPERATURE + prior - prior[best] > np.log(LEAST))
+    is_open[0] = True
+    return is_open
+
+
+def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Floats:
+    """Return log P of entries under all candidates, shape (candidates, entries).
+
+    Rows of candidates that are not open are 0.
+    """
+    rows, at = match.rows, Residuals(*(column[given.row] for column in match.left_over))
+    some = rows.taken(given.row)
+    outcome = Outcome.of(some, given)
+    widths, taus = len(WIDTHS), len(TAUS)
+    logs = np.zeros((1 + len(match.ways) * widths * taus, len(some.x)))
+    is_open = np.ones(len(logs), dtype=bool) if is_open is None else is_open
+    f = log_odds(_left(match, some, given.is_success))
+    if is_open[0]:
+        logs[0] = outcome.log(f)
+    own, turned, own_follow = _own(match, given)
+    for i, way in enumerate(match.ways):
+        open_ = is_open[1:].reshape(-1, widths, taus)[i]
+        if not open_.any():
+            continue
+        means = match.following.means(some.x, turned, way)
+        for b in np.flatnonzero(open_.any(axis=1)):
+            total = match.trees.sums(some.x, way, float(WIDTHS[b]))
+            W = np.maximum(total[:, 2] - at.weight, 0.0)
+            g = total[:, 0] - total[:, 1] - own + (total[:, 3] - own_follow) * means[:, b]
+            for j in np.flatnonzero(open_[b]):
+                logs[1 + (i * widths + b) * taus + j] = outcome.log(f + g / (1.0 / TAUS[j] + W))
+    return logs
+
+
+class Outcome(NamedTuple):
+    """How trials ended: ±1, their number, and the context of that end; None if there is none."""
+
+    sign: Floats
+    trials: Floats
+    context: Floats | None
+
+    @classmethod
+    def of(cls, rows: Rows, given: Entries) -> Outcome:
+        """Return how the trials of entries, one per row, ended."""
+        won = given.is_success
+        context = np.where(won[:, None], rows.context, 1.0 - rows.context)
+        sign = np.where(won, 1.0, -1.0)
+        return cls(sign, given.trials, None if rows.is_plain else context)
+
+    def log(self, f: Floats) -> Floats:
+        """Return the log probability of what was seen, f being the logit of π."""
+        if self.context is None:
+            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
+        q = polynomial(self.context, expit(f), expit(-f))[0]
+        return np.asarray(self.trials * np.log(np.maximum(q, NEVER)))
+
+
+def _left(match: Contest, rows: Rows, is_success: Bools) -> Floats:
+    """Return the mean of π at rows without one of their trials, which ended like this."""
+    kept, w = law.counted(weights(match.fits))
+    each = [leaving.means(match.fits[i], rows, is_success) for i in kept]
+    return np.asarray((w[:, None] * each).sum(axis=0))
+
+
+def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
+    """Return the trial's own part of Σg, C φ̃ a without it, and its own h."""
+    at, fit = match.left_over, match.best
+    own = (given.is_success - at.q[given.row]) * at.ratio[given.row]
+    some = match.rows.taken(given.row)
+    P = matrix(fit.mode.basis, some.x)
+    turned = linear.product(P, match.following.covariance)
+    v = (turned * P).sum(axis=1)
+    f = linear.product(P, fit.mode.b[:, None])[:, 0]
+    s = success(f, some.context, fit.problem.link)
+    score = np.where(given.is_success, s.rest, -s.q) * s.ratio
+    pull = score / np.maximum(1.0 - v * s.first * s.ratio, LEAST_LEFT)
+    return own, turned * pull[:, None], match.following.follow[given.row] / some.n
 
 
 def weighed(
-    scored: Scored, temperature: float = TEMPERATURE
+    found: Scored, temperature: float = TEMPERATURE
 ) -> tuple[tuple[Window | None, ...], Floats]:
     """Return the candidates that are kept, the process first, and their weights."""
-    raised = (scored.scores - scored.scores.max()) / temperature
+    raised = (found.scores - found.scores.max()) / temperature
     w = np.exp(raised)
     w[0] *= len(w) - 1
     order = np.argsort(-w, kind="stable")[:KEPT]
     kept = np.union1d([0], order[w[order] > LEAST * w[order[0]]])
-    return tuple(scored.candidates[i] for i in kept), np.asarray(w[kept] / w[kept].sum())
-
-
-def answers(blend: Blend, x: Floats) -> law.Laws:
-    """Return what process and windows believe of π at points."""
-    laws = law.laws(blend.fits, x)
-    m = process_mean(blend.fits, x)
-    v = logit_variance(laws, m)
-    held = columns(blend.residuals.score, blend.residuals.information)
-    means, variances = [], []
-    for window in blend.windows[1:]:
-        assert window is not None
-        stretch = blend.stretches[window.stretch]
-        g, W = (part[:, window.width] for part in sums(x, blend.rows.x, held, stretch))
-        means.append(corrected(m, g, W, window.tau))
-        variances.append(variance(v, W, window.tau, bool(stretch.min() > 0.0)))
-    return with_windows(laws, means, variances, blend.weights)
+    return tuple(found.candidates[i] for i in kept), np.asarray(w[kept] / w[kept].sum())

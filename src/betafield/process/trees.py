@@ -1,0 +1,56 @@
+"""Sums over windows of any stretch and width, by trees: what `ladder` tells by brute force."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process.ladder import UNIT, stretched, units
+from betafield.windows import Forest, Places
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Values at places, to be added up over windows: a tree per stretch, made when it is asked.
+
+    Parameters
+    ----------
+    x : array of shape (r, d)
+        Places.
+    values : array of shape (r, k)
+        Not negative. They are added up in whole numbers of 2⁻³⁶, so no order can be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> trees = Trees(np.array([[0.1, 0.5], [0.2, 0.9]]), np.array([[1.0], [2.0]]))
+    >>> trees.sums(np.array([[0.1, 0.6]]), np.array([1.0, 0.0]), 0.125)
+    array([[3.]])
+    """
+
+    x: Floats
+    values: Floats
+
+    def sums(
+        self, queries: Floats, stretch: Floats, width: float, n_jobs: int | None = None
+    ) -> Floats:
+        """Return the sums of values over windows about queries, shape (q, k)."""
+        forest = self._forest(tuple(stretch.tolist()))
+        return forest.sums(stretched(queries, stretch), width, n_jobs) / UNIT
+
+    def _forest(self, stretch: tuple[float, ...]) -> Forest:
+        if stretch not in self._forests:
+            axes = np.ascontiguousarray(stretched(self.x, np.array(stretch)).T)
+            counts = np.ascontiguousarray(units(self.values).T)
+            forest = Forest(len(axes), "chebyshev").insert(Places(axes, counts))
+            self._forests[stretch] = forest
+        return self._forests[stretch]
+
+    @functools.cached_property
+    def _forests(self) -> dict[tuple[float, ...], Forest]:
+        return {}

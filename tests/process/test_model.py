@@ -1,0 +1,228 @@
+"""All of it together: bits that no order can change, windows by brute force, hard tables."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from betafield.process import law, mixtures
+from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
+from betafield.process.law import Laws
+from betafield.process.model import Component, Found, Smooth, Sums, Window, build, find
+from betafield.process.residuals import corrected, logit_variance, parts, residuals, variance
+
+UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
+
+
+def jumping(t, seed, d=2):
+    """Trials of a field with a jump, so that windows have something to find."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((t, d))
+    y = rng.random(t) < np.where(x[:, 0] < 0.4, 0.15, 0.8)
+    return Sums(x, np.ones(t, np.int64), y.astype(np.int64))
+
+
+def same(one: Laws, other: Laws) -> bool:
+    return one.links == other.links and all(
+        np.array_equal(a, b) for a, b in zip(one[1:], other[1:], strict=True)
+    )
+
+
+def leaves(found):
+    """All that a `Found` holds, in order."""
+    if isinstance(found, tuple):
+        return [leaf for part in found for leaf in leaves(part)]
+    return [found]
+
+
+def alike(one: Found, other: Found) -> bool:
+    pairs = list(zip(leaves(one), leaves(other), strict=True))
+    return all(type(a) is type(b) and np.array_equal(a, b) for a, b in pairs)
+
+
+def split(given: Sums, seed: int) -> Sums:
+    """The same trials in another order, some places in two parts, some with nothing."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(given.points))
+    trials, successes = given.trials[order], given.successes[order]
+    first = trials // 2
+    won = np.minimum(successes, first)
+    context = None if given.context is None else given.context[np.tile(order, 2)]
+    return Sums(
+        given.points[np.tile(order, 2)],
+        np.concatenate([first, trials - first]),
+        np.concatenate([won, successes - won]),
+        context,
+        given.unit,
+    )
+
+
+TABLES = {
+    "places": lambda: jumping(300, 1),
+    "cells": lambda: jumping(2_500, 2),
+    "line": lambda: jumping(700, 3, 1),
+    "space": lambda: jumping(400, 4, 3),
+    "contexts": lambda: jumping(300, 5)._replace(context=np.tile([0.25, 0.95], (300, 1))),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_order_and_splits_cannot_be_seen(name):
+    given = TABLES[name]()
+    d = given.points.shape[1]
+    bounds, other = UNIT_SQUARE[:1].repeat(d, axis=0), split(given, 6)
+    found = find(given, bounds)
+    assert alike(found, find(other, bounds))
+    x = np.random.default_rng(7).random((50, d)) * 1.2 - 0.1
+    laws = build(given, bounds, found).laws(x)
+    assert same(laws, build(other, bounds, found).laws(x))
+    alone = build(given, bounds, found).laws(x[:1])
+    np.testing.assert_array_equal(alone.centres[:, 0], laws.centres[:, 0])
+    np.testing.assert_array_equal(alone.deviations[:, 0], laws.deviations[:, 0])
+
+
+def test_found_is_a_tree_of_plain_values():
+    found = find(jumping(300, 8), UNIT_SQUARE)
+    assert found.windows
+    for leaf in leaves(found):
+        assert leaf is None or type(leaf) in (str, float, int, np.ndarray)
+
+
+def test_windows_by_tree_are_those_of_brute_force():
+    given = jumping(500, 9)
+    found = find(given, UNIT_SQUARE)
+    ways = (np.ones(2), np.array([1.0, 0.25]), np.array([0.0, 1.0]))
+    windows = tuple(
+        Window(way, float(width), 0.3, 0.05) for way in ways for width in (0.0, WIDTHS[9], np.inf)
+    )
+    smooth = build(given, UNIT_SQUARE, found._replace(windows=windows))
+    rng = np.random.default_rng(10)
+    x = np.concatenate([given.points[:20], rng.random((20, 2))])
+    laws = smooth.laws(x)
+    rows = smooth.fine
+    left = residuals(law.mean(smooth.surfaces, smooth.weights, rows.x), rows)
+    held = units(parts(left.score, left.information))
+    m = law.mean(smooth.surfaces, smooth.weights, x)
+    alone = Smooth(smooth.box, smooth.fits).laws(x)
+    v = logit_variance(alone, m)
+    for i, window in enumerate(windows):
+        b = int(np.flatnonzero(window.width == WIDTHS)[0])
+        up, down, W = window_sums(x, rows.x, held, window.stretch)[:, b].T / UNIT
+        own = Laws(
+            laws.links[-9:][i : i + 1],
+            np.ones(1),
+            laws.centres[-9:][i : i + 1],
+            laws.deviations[-9:][i : i + 1],
+        )
+        np.testing.assert_allclose(mixtures.mean(own), corrected(m, up - down, W, 0.3), atol=1e-9)
+        is_whole = bool(window.stretch.min() > 0.0)
+        np.testing.assert_allclose(own.deviations[0] ** 2, variance(v, W, 0.3, is_whole))
+    np.testing.assert_allclose(laws.weights.sum(), 1.0)
+
+
+def test_what_was_found_is_of_use_with_more_trials():
+    """A few more trials on what was found before: the answer follows them."""
+    given = jumping(400, 11)
+    found = find(given, UNIT_SQUARE)
+    more = Sums(
+        np.concatenate([given.points, np.tile([[0.2, 0.5]], (1, 1))]),
+        np.append(given.trials, 200),
+        np.append(given.successes, 200),
+    )
+    at = np.array([[0.2, 0.5]])
+    before = mixtures.mean(build(given, UNIT_SQUARE, found).laws(at))[0]
+    after = mixtures.mean(build(more, UNIT_SQUARE, found).laws(at))[0]
+    assert before < 0.35 < 0.5 < after
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_one_trial(d):
+    given = Sums(np.full((1, d), 3.0), np.ones(1, np.int64), np.ones(1, np.int64))
+    bounds = np.full((d, 2), 3.0)
+    smooth = build(given, bounds, find(given, bounds))
+    mean = mixtures.mean(smooth.laws(np.array([[3.0] * d, [4.0] * d])))
+    assert (mean > 0.5).all()
+    assert (mean < 0.9).all()
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_all_of_one_class(outcome):
+    t = 300
+    x = np.random.default_rng(12).random((t, 2))
+    given = Sums(x, np.ones(t, np.int64), np.full(t, outcome))
+    laws = build(given, UNIT_SQUARE, find(given, UNIT_SQUARE)).laws(x[:10])
+    low, high = mixtures.interval(laws)
+    mean = mixtures.mean(laws)
+    assert ((low <= high) & (np.abs(mean - 0.5) <= 0.5)).all()
+    assert (np.abs(mean - outcome) < 0.05).all()
+
+
+def test_very_many_trials_at_one_place():
+    """1e5 trials at one point, as so many rows: a binomial's answer, to within its deviation."""
+    t, k = 100_000, 30_000
+    y = np.zeros(t, np.int64)
+    y[:k] = 1
+    given = Sums(np.full((t, 2), 0.5), np.ones(t, np.int64), y)
+    laws = build(given, UNIT_SQUARE, find(given, UNIT_SQUARE)).laws(np.full((1, 2), 0.5))
+    low, high = mixtures.interval(laws)
+    assert abs(mixtures.mean(laws)[0] - 0.3) < 0.003
+    assert 0.002 < high[0] - low[0] < 0.02
+    assert low[0] < 0.3 < high[0]
+
+
+def test_a_constant_feature_changes_nothing_that_matters():
+    given = jumping(300, 13, 1)
+    more = given._replace(points=np.column_stack([given.points, np.full(300, 7.0)]))
+    bounds = np.array([[0.0, 1.0], [7.0, 7.0]])
+    x = np.linspace(0.05, 0.95, 19)
+    plain = mixtures.mean(build(given, bounds[:1], find(given, bounds[:1])).laws(x[:, None]))
+    both = np.column_stack([x, np.full(19, 7.0)])
+    with_it = mixtures.mean(build(more, bounds, find(more, bounds)).laws(both))
+    assert np.abs(plain - with_it).max() < 0.1
+
+
+def seen_through(t, seed, coefficients):
+    """Trials of a slope, each under a context of these Bernstein coefficients."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((t, 1))
+    p = expit(6.0 * (x[:, 0] - 0.5))
+    m = len(coefficients) - 1
+    k = np.arange(m + 1)
+    ways = np.array([1.0, 2.0, 1.0]) if m == 2 else np.ones(2)
+    q = (np.array(coefficients) * ways * p[:, None] ** k * (1 - p[:, None]) ** (m - k)).sum(axis=1)
+    y = rng.random(t) < q
+    context = np.tile(coefficients, (t, 1))
+    return Sums(x, np.ones(t, np.int64), y.astype(np.int64), context)
+
+
+@pytest.mark.parametrize("coefficients", [(0.5, 1.0), (0.1, 0.9), (0.05, 0.2, 0.95)])
+def test_contexts_are_seen_through(coefficients):
+    given = seen_through(4_000, 14, coefficients)
+    smooth = build(given, UNIT_SQUARE[:1], find(given, UNIT_SQUARE[:1]))
+    x = np.linspace(0.1, 0.9, 9)
+    truth = expit(6.0 * (x - 0.5))
+    laws = smooth.laws(x[:, None])
+    low, high = mixtures.interval(laws, 0.999)
+    assert ((low < truth) & (truth < high)).all()
+    assert np.sqrt(np.mean((mixtures.mean(laws) - truth) ** 2)) < 0.05
+
+
+def test_a_unit_is_what_one_counts_for():
+    given = jumping(200, 15)
+    eighths = given._replace(trials=given.trials * 8, successes=given.successes * 8, unit=0.125)
+    found = find(given, UNIT_SQUARE)
+    assert alike(found, find(eighths, UNIT_SQUARE))
+    x = given.points[:20]
+    laws = build(given, UNIT_SQUARE, found).laws(x)
+    assert same(laws, build(eighths, UNIT_SQUARE, found).laws(x))
+
+
+def test_half_a_trial_says_less_than_one():
+    given = jumping(200, 16)
+    halves = given._replace(unit=0.5)
+    x = np.random.default_rng(17).random((50, 2))
+    widths = []
+    for each in (given, halves):
+        component = Component("logit", None, np.log([1.0, 0.3, 1.0]))
+        low, high = mixtures.interval(build(each, UNIT_SQUARE, Found((component,))).laws(x))
+        widths.append(np.mean(high - low))
+    assert widths[1] > 1.1 * widths[0]
