@@ -70,23 +70,34 @@ Weights = Annotated[
     str | None, _option(COLUMNS, "NAME", "Column of weights: 2 is the same as the row twice.")
 ]
 
+Method = Annotated[
+    str,
+    _option(
+        MODEL, "NAME", "auto: a process, and windows of what it leaves over; process; or windows."
+    ),
+]
 Bandwidth = Annotated[
-    str, _option(MODEL, "WIDTH", "How near is near: auto, loo, theory, or a number.")
+    str,
+    _option(MODEL, "WIDTH", "Of windows: loo, theory, or a number. Given, it means windows."),
 ]
 Lipschitz = Annotated[
     float, _option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
 ]
 Metric = Annotated[str, _option(MODEL, "NAME", "euclidean, chebyshev or manhattan.")]
 Scale = Annotated[
-    str, _option(MODEL, "UNITS", "auto, range, ard, none, or a number for each feature: 1,0.5.")
+    str,
+    _option(
+        MODEL, "UNITS", "Of windows: auto, range, std, none, or a number for each feature: 1,0.5."
+    ),
 ]
 Bounds = Annotated[
     list[str] | None,
     _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
 ]
-Degree = Annotated[str, _option(MODEL, "DEGREE", "Of local polynomials: auto, 0, 1 or 2.")]
-Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "What was believed before.")]
-Sharing = Annotated[str, _option(MODEL, "NAME", "Trials of different contexts: exact or mean.")]
+Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "Of windows: what was believed before.")]
+Sharing = Annotated[
+    str, _option(MODEL, "NAME", "Of windows, trials of different contexts: exact or mean.")
+]
 
 Guess = Annotated[
     str | None, _option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
