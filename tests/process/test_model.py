@@ -99,10 +99,10 @@ def test_windows_by_tree_are_those_of_brute_force():
     x = np.concatenate([given.points[:20], rng.random((20, 2))])
     laws = smooth.laws(x)
     rows = smooth.fine
-    left = residuals(law.mean(smooth.surfaces, smooth.weights, rows.x), rows)
+    left = residuals(law.mean(smooth.surfaces, smooth.weights, [rows.x] * len(smooth.fits)), rows)
     held = units(parts(left.score, left.information))
-    m = law.mean(smooth.surfaces, smooth.weights, x)
-    alone = Smooth(smooth.box, smooth.fits).laws(x)
+    m = law.mean(smooth.surfaces, smooth.weights, [x] * len(smooth.fits))
+    alone = Smooth(smooth.boxes, smooth.fits).laws(x)
     v = logit_variance(alone, m)
     for i, window in enumerate(windows):
         b = int(np.flatnonzero(window.width == WIDTHS)[0])

@@ -134,10 +134,15 @@ def settled(problem: Problem, theta: Floats) -> Fit:
     return Fit(problem, last.mode, last.slopes, covariance, last.objective)
 
 
-def fit_links(rows: Rows, links: tuple[Link, ...] = LINKS) -> tuple[Fit, ...]:
-    """Return a process per link, each started at the optimum of the one before."""
-    fits: list[Fit] = []
-    for link in links:
+def fit_links(
+    rows: Rows, links: tuple[Link, ...] = LINKS, first: tuple[Fit, ...] = ()
+) -> tuple[Fit, ...]:
+    """Return a process per link, each started at the optimum of the one before.
+
+    `first` are those of the first links, if they are known.
+    """
+    fits = list(first)
+    for link in links[len(first) :]:
         fits.append(fit(rows, link, _moved(fits[-1], link) if fits else None))
     return tuple(fits)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from betafield.process.boxes import SCALES
 from betafield.process.links import LINKS
 from betafield.process.model import Component, Found, Window
 
@@ -26,10 +27,11 @@ def require_sound(found: Found, d: int) -> None:
 
 
 def _require_process(component: Component, d: int) -> None:
-    link, smoothness, theta = component
+    link, smoothness, theta, scale = component
     is_sound = link in [known.name for known in LINKS] and theta.shape == (1 + d,)
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
+    is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)
     if not (is_sound and is_known and np.abs(theta).max() <= FAR):
         raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is no process")
 
