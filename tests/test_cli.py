@@ -429,6 +429,8 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (2, "which has no windows", [*TRIALS, "--method", "process", "--bandwidth", "1"]),
         (2, "--sharing: found 'all'", [*TRIALS, "--sharing", "all"]),
         (2, "--scale: found 'miles'", [*TRIALS, "--scale", "miles"]),
+        (2, "--scale: found 'miles'", [*TRIALS, "--scale", "miles,log"]),
+        (2, "one per feature is needed, 1", [*TRIALS, "--scale", "range,log"]),
         (2, "--prior: found 'a'", [*TRIALS, "--prior", "a,1"]),
         (2, "--prior", [*TRIALS, "--prior", "-1,1"]),
         (2, "--bounds: found 'difficulty=3'", [*TRIALS, "--bounds", "difficulty=3"]),

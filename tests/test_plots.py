@@ -487,7 +487,8 @@ def test_windows_hold_what_is_near(metric, d):
     inside = apart <= model.bandwidth_ * (1 + 1e-12)
     assert (near.trials, near.successes) == (inside.sum(), (inside & (y == "dead")).sum())
     # What is as far as a window reaches, along one feature, is on its border.
-    np.testing.assert_allclose(near.reach / model.scale_, model.bandwidth_, rtol=1e-12)
+    reach = (near.high - near.low) / 2
+    np.testing.assert_allclose(reach / model.scale_, model.bandwidth_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -499,7 +500,23 @@ def test_near_is_a_length_scale_by_default(d):
     apart = cdist(x, X, "seuclidean", V=model.length_scales_**2)[0]
     inside = apart <= 1.0
     assert (near.trials, near.successes) == (inside.sum(), (inside & (y == "alive")).sum())
-    np.testing.assert_array_equal(near.reach, model.length_scales_)
+    np.testing.assert_allclose(near.low, x.to_numpy()[0] - model.length_scales_)
+    np.testing.assert_allclose(near.high, x.to_numpy()[0] + model.length_scales_)
+
+
+def test_near_is_a_ratio_where_logarithms_are_smooth():
+    rng = np.random.default_rng(0)
+    dose = 10.0 ** rng.uniform(-2, 2, size=(2_000, 1))
+    y = rng.uniform(size=2_000) < 0.5 + 0.5 * np.sin(3 * np.log10(dose[:, 0]))
+    model = SmoothBetaClassifier(scale="log").fit(dose, y)
+    display = WindowDisplay.from_estimator(model, [1.0])
+    (low,), (high,) = display.near.low, display.near.high
+    assert low * high == pytest.approx(1.0)
+    inside = (dose[:, 0] >= low) & (dose[:, 0] <= high)
+    assert (display.near.trials, display.near.successes) == (inside.sum(), y[inside].sum())
+    process = model.weights_[model.weights_["part"] == "process"][0]
+    span = np.log(dose.max() / dose.min())
+    assert np.log(high) == pytest.approx(process["length_scales"][0] * span)
 
 
 @pytest.mark.parametrize("name", ["line", "levels", "scored"])
@@ -610,7 +627,7 @@ def test_a_constant_feature_and_a_point_outside():
     process = SmoothBetaClassifier().fit(X, X[:, 0] > 0.5)
     near = WindowDisplay.from_estimator(process, [0.5, 3.0]).near
     assert near.trials == (np.abs(X[:, 0] - 0.5) <= process.length_scales_[0]).sum()
-    assert near.reach[1] == np.inf
+    assert (near.low[1], near.high[1]) == (-np.inf, np.inf)
     assert ComponentsDisplay.from_estimator(process).groups[0].features == (0,)
     assert FieldDisplay.from_estimator(model, grid_resolution=5).features == ("x0",)
     flat = FieldDisplay.from_estimator(model, features=[0, 1], grid_resolution=5)

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.field import Field
-from betafield.observed import observed, require_model
+from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.smooth import SmoothField
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
     from betafield.methods import AnyField
+    from betafield.process.boxes import Axis, Box
     from betafield.process.model import Window
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +31,7 @@ SLIGHT, SURE = 0.2, 0.5
 # Trials per value of a feature from which its values are levels.
 REPEATED = 2.0
 
+CURVED = {"rank": "ranks", "log": "logarithms"}
 CHOSEN = {
     "auto": "the width is the one that predicts trials left out one at a time best",
     "loo": "the width is the one that predicts trials left out one at a time best",
@@ -50,7 +52,8 @@ class Group(NamedTuple):
         Those that they look at; constant ones are not among them.
     least, most : array of shape (d,)
         How far they reach along each feature, in its own units: length scales, or half widths of
-        windows. Infinite along features that they do not look at.
+        windows; of ranks and logarithms about the middle. Infinite along features that they do not
+        look at.
     windows : tuple of int
         Their numbers among the windows of residuals in use.
     """
@@ -116,20 +119,38 @@ def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group
 
 
 def _joined(field: SmoothField, windows: tuple[Window, ...], some: list[int]) -> Group:
-    sides, varies = np.ptp(field.bounds, axis=1), _varies(field)
-    reach = np.array([_reach(windows[i], sides) for i in some])
+    varies, box = _varies(field), field.smooth[0].boxes[0]
+    reach = np.array([_reach(windows[i], box) for i in some])
     reach[:, ~varies] = np.inf
     used = _used((windows[some[0]].stretch > 0.0) & varies)
     weight = float(sum(windows[i].weight for i in some))
     return Group(WINDOWS, weight, used, reach.min(axis=0), reach.max(axis=0), tuple(some))
 
 
-def _reach(window: Window, sides: Floats) -> Floats:
-    """Return how far a window of residuals reaches along each feature, in its own units."""
-    reach = np.full(len(sides), np.inf)
-    used = window.stretch > 0.0
-    reach[used] = window.width / window.stretch[used] * sides[used]
+def _reach(window: Window, box: Box) -> Floats:
+    """Return how far a window reaches along each feature about its middle, in its own units."""
+    reach = np.full(len(box.axes), np.inf)
+    for a in np.flatnonzero(window.stretch > 0.0).tolist():
+        half = 0.5 * window.width / window.stretch[a]
+        low, high = own(box.axes[a], np.array([0.5 - half, 0.5 + half]))
+        reach[a] = high - low
     return reach
+
+
+def own(axis: Axis, u: Floats) -> Floats:
+    """Return values of a feature in its own units, for those of the box and beyond."""
+    if len(axis.at) == 1:
+        return np.full_like(u, axis.at[0])
+    with np.errstate(over="ignore"):
+        beyond = axis.side * (np.minimum(u, 0.0) + np.maximum(u - 1.0, 0.0))
+        known = axis.outside(u)
+        return np.asarray(known * np.exp(beyond) if axis.is_log else known + beyond)
+
+
+def units(field: SmoothField) -> tuple[str, ...]:
+    """Return in which units the heaviest process measures each feature: range, rank or log."""
+    scale = field.serving[0][0].components[0].scale
+    return scale or ("range",) * field.features.number
 
 
 def _varies(field: AnyField) -> npt.NDArray[np.bool_]:
@@ -166,12 +187,26 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
             "a process has learned how smooth the probability is: trials within a length scale of "
             "a point tell much about it, those beyond three of them hardly anything"
         ),
+        *_of_units(model, field),
         *_of_windows(model, field),
     ]
 
 
 def _said(text: str) -> Sentence:
     return Sentence(text)
+
+
+def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
+    """Return along which features it is smooth in other units than their own."""
+    pairs = zip(feature_names(model), units(field), strict=True)
+    return [
+        Sentence(
+            f"along {{}} it is smooth in {CURVED[kind]}: length scales are about the middle",
+            (name,),
+        )
+        for name, kind in pairs
+        if kind in CURVED
+    ]
 
 
 def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
@@ -182,7 +217,7 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     found = [group for group in groups(field) if group.part == WINDOWS]
     heavy = [group for group in found if group.weight >= SLIGHT]
     if heavy:
-        return [_beyond(group, known.points, known.trials, known.names) for group in heavy]
+        return [_beyond(field, group, known) for group in heavy]
     weight = percent(sum(group.weight for group in found))
     return [
         _said(
@@ -192,36 +227,40 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     ]
 
 
-def _beyond(group: Group, points: Floats, trials: Floats, names: tuple[str, ...]) -> Sentence:
+def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
     """Return what windows of residuals say that look at some features."""
     may = "" if group.weight >= SURE else "may "
     weight = f"({percent(group.weight)} of the weight)"
     if len(group.features) == 1:
         (k,) = group.features
-        if are_levels(group, points[:, k], trials):
+        if are_levels(field, group, known):
             what = f"values of {{}} {may}differ from each other beyond what is smooth"
-            return Sentence(f"{what} {weight}", (names[k],))
-        if len(names) > 1:
+            return Sentence(f"{what} {weight}", (known.names[k],))
+        if len(known.names) > 1:
             near = _between(group.least[k], group.most[k])
             what = f"values of {{}} within {near} {may}share what the process misses along it"
-            return Sentence(f"{what} {weight}", (names[k],))
+            return Sentence(f"{what} {weight}", (known.names[k],))
     what = f"trials close to each other {may}share what the process misses, as beside a jump"
     return Sentence(f"{what} {weight}")
 
 
-def are_levels(group: Group, values: Floats, trials: Floats) -> bool:
+def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
     """Return whether windows along one feature hold one of its values each, seen again and again.
 
     Parameters
     ----------
+    field : SmoothField
     group : Group
-    values, trials : array of shape (n,)
-        The feature's at the distinct places, and the trials there.
+        Windows along one feature.
+    known : Observed
+        What the field has seen.
     """
-    (k,) = group.features
-    distinct = np.unique(values)
-    is_repeated = trials.sum() >= REPEATED * len(distinct)
-    return bool(is_repeated and (len(distinct) < 2 or group.most[k] < np.diff(distinct).min()))
+    (k,), smooth = group.features, field.smooth[0]
+    values = np.unique(known.points[:, k])
+    widest = max(smooth.windows[i].width / smooth.windows[i].stretch[k] for i in group.windows)
+    apart = np.diff(smooth.boxes[0].axes[k].inside(values))
+    is_repeated = known.trials.sum() >= REPEATED * len(values)
+    return bool(is_repeated and (len(apart) == 0 or widest < apart.min()))
 
 
 def _between(least: float, most: float) -> str:

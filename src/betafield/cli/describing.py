@@ -98,7 +98,7 @@ def settings(facts: Facts) -> list[tuple[str, str]]:
 def _spelled(value: Any) -> str:
     """Return a value as an option has it."""
     if isinstance(value, list | tuple):
-        return ",".join(f"{each:g}" for each in value)
+        return ",".join(each if isinstance(each, str) else f"{each:g}" for each in value)
     return "none" if value is None else str(value)
 
 

@@ -87,7 +87,10 @@ Metric = Annotated[str, _option(MODEL, "NAME", "euclidean, chebyshev or manhatta
 Scale = Annotated[
     str,
     _option(
-        MODEL, "UNITS", "Of windows: auto, range, std, none, or a number for each feature: 1,0.5."
+        MODEL,
+        "UNITS",
+        "Units in which it is smooth: auto, range, rank or log, for all features or each: "
+        "log,range. Of windows: auto, range, none, or numbers: 1,0.5.",
     ),
 ]
 Bounds = Annotated[
@@ -253,10 +256,19 @@ def number_or_name(text: str) -> Any:
 
 
 def scale(text: str) -> Any:
-    """Return units by name, none of them, or one for each feature."""
+    """Return units by name, none of them, or one for each feature.
+
+    Examples
+    --------
+    >>> scale("none"), scale("log"), scale("log,range"), scale("1,1/2")
+    (None, 'log', ['log', 'range'], [1.0, 0.5])
+    """
     if text == "none":
         return None
-    return text if text.isalpha() else list(numbers("--scale", text))
+    parts = [part.strip() for part in text.split(",")]
+    if all(part.isalpha() for part in parts):
+        return parts if len(parts) > 1 else parts[0]
+    return list(numbers("--scale", text))
 
 
 def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, float]] | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import betafield.plots.style as style
 from betafield import trials
-from betafield.components import Group, groups
+from betafield.components import Group, groups, own
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.posteriors import Dirichlet, LatentNormal
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
     from betafield.methods import AnyField
     from betafield.posteriors import Posterior
+    from betafield.process.boxes import Box
     from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -41,9 +42,9 @@ class Near(NamedTuple):
     ----------
     what : str
         What near is: in the window, or within a length scale.
-    reach : array of shape (d,)
-        How far that is along each feature, in the feature's own units; inf where it carries no
-        distance.
+    low, high : array of shape (d,)
+        From where to where that is along each feature, in the feature's own units; infinite where
+        it carries no distance.
     trials : float
         How many there are.
     successes : float or None
@@ -51,7 +52,8 @@ class Near(NamedTuple):
     """
 
     what: str
-    reach: Floats
+    low: Floats
+    high: Floats
     trials: float
     successes: float | None
 
@@ -75,8 +77,9 @@ class WindowDisplay:
     """What is near one point, what was seen there, and what is believed.
 
     Near is what lies in the window or, by default, within a length scale of the process, whose
-    outline is an ellipse. Over one feature it is a strip; over two, its outline is drawn among the
-    places of the trials. With more features these are the two most relevant, or those named.
+    outline is an ellipse in the units in which it is smooth. Over one feature it is a strip; over
+    two, its outline is drawn among the places of the trials. With more features these are the two
+    most relevant, or those named.
 
     Where a process and windows of what it leaves over have weights, the density of each is drawn,
     times its weight: they add up to the posterior's.
@@ -104,8 +107,8 @@ class WindowDisplay:
         Their names.
     event : str
         What π is the probability of, as labels say it.
-    metric : str
-        Which outline it is.
+    outline : array of shape (2, m)
+        The border of what is near along two features, all others as at the point; empty of one.
 
     Attributes
     ----------
@@ -145,7 +148,7 @@ class WindowDisplay:
         features: tuple[int, ...] = (0,),
         names: tuple[str, ...] = ("x0",),
         event: str = "P(success)",
-        metric: str = "euclidean",
+        outline: Floats | None = None,
     ) -> None:
         self.point = point
         self.near = near
@@ -161,7 +164,7 @@ class WindowDisplay:
         self.features = features
         self.names = names
         self.event = event
-        self.metric = metric
+        self.outline = np.empty((2, 0)) if outline is None else outline
 
     @classmethod
     def from_estimator(
@@ -216,7 +219,7 @@ class WindowDisplay:
             features=tuple(chosen),
             names=tuple(known[i] for i in chosen),
             event=style.chance_of(model.classes_, k),
-            metric=field.windows.metric if isinstance(field, Field) else "euclidean",
+            outline=_border(field, point[0], chosen),
         )
         return display.plot(ax=ax)
 
@@ -242,10 +245,9 @@ class WindowDisplay:
 
     def _draw_strip(self, axes: Axes) -> None:
         (low, high), (feature,), x = self.bounds[0], self.features, self.point[self.features[0]]
-        reach = min(float(self.near.reach[feature]), 2.0 * (high - low) or 1.0)
-        axes.axvspan(
-            x - reach, x + reach, color=style.BLUE, alpha=0.25, linewidth=0, label=self._label()
-        )
+        far = 2.0 * (high - low) or 1.0
+        ends = max(self.near.low[feature], x - far), min(self.near.high[feature], x + far)
+        axes.axvspan(*ends, color=style.BLUE, alpha=0.25, linewidth=0, label=self._label())
         axes.axvline(x, color=style.BLACK, linewidth=0.8)
         axes.plot(
             self.places[:, 0],
@@ -264,14 +266,7 @@ class WindowDisplay:
     def _draw_outline(self, axes: Axes) -> None:
         x = self.point[list(self.features)]
         axes.plot(*self.places.T, ".", color="0.7", markersize=3, markeredgewidth=0)
-        reach = self.near.reach[list(self.features)]
-        reach = np.where(np.isfinite(reach), reach, 2.0 * np.ptp(self.bounds, axis=1) + 1.0)
-        axes.plot(
-            *(x[:, None] + reach[:, None] * _outline(self.metric)),
-            color=style.BLUE,
-            linewidth=2.0,
-            label=self._label(),
-        )
+        axes.plot(*self.outline, color=style.BLUE, linewidth=2.0, label=self._label())
         axes.plot(*x, "+", color=style.BLACK, markersize=9)
         low, high = self._view(x)
         axes.set_xlim(low[0], high[0])
@@ -281,9 +276,12 @@ class WindowDisplay:
 
     def _view(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the corners of what is shown: some way beyond what is near."""
-        reach = self.near.reach[list(self.features)]
-        low = np.maximum(self.bounds[:, 0], x - MARGIN * reach)
-        high = np.minimum(self.bounds[:, 1], x + MARGIN * reach)
+        near_low, near_high = (
+            self.near.low[list(self.features)],
+            self.near.high[list(self.features)],
+        )
+        low = np.maximum(self.bounds[:, 0], x - MARGIN * (x - near_low))
+        high = np.minimum(self.bounds[:, 1], x + MARGIN * (near_high - x))
         low, high = np.minimum(low, x), np.maximum(high, x)
         edge = 0.02 * np.where(high > low, high - low, 1.0)
         return low - edge, high + edge
@@ -357,27 +355,59 @@ def _chosen(model: SmoothBetaClassifier, features: Any) -> list[int]:
 
 def _around(places: Floats, x: Floats, near: Near) -> Floats:
     """Return the places not far beyond what is near, or some of them."""
-    reach = MARGIN * near.reach
-    far = np.abs(places - x) > (reach if len(x) > 1 else np.inf)
-    return style.some(places[~far.any(axis=1)])
+    if len(x) == 1:
+        return style.some(places)
+    low, high = x - MARGIN * (x - near.low), x + MARGIN * (near.high - x)
+    return style.some(places[((places >= low) & (places <= high)).all(axis=1)])
 
 
 def _near(field: AnyField, seen: Observed, point: Floats, k: int) -> Near:
     """Return what was seen near a point."""
     if isinstance(field, Field):
         return _in_window(field, point, k)
-    varies = np.ptp(field.bounds, axis=1) > 0.0
-    reach = np.where(varies, field.length_scales, np.inf)
-    within = np.linalg.norm((seen.points - point[0]) / reach, axis=1) <= 1.0
+    box, lengths = _process(field)
+    apart = (box.inside(seen.points) - box.inside(point)) / lengths
+    within = np.linalg.norm(apart, axis=1) <= 1.0
     outcomes = None if seen.counts is None else float(seen.counts[within, k].sum())
-    return Near("within a length scale", reach, float(seen.trials[within].sum()), outcomes)
+    low, high = (_own(box, point[0], sign * lengths[:, None])[:, 0] for sign in (-1.0, 1.0))
+    constant = np.array([len(axis.at) == 1 for axis in box.axes])
+    low, high = np.where(constant, -np.inf, low), np.where(constant, np.inf, high)
+    return Near("within a length scale", low, high, float(seen.trials[within].sum()), outcomes)
 
 
 def _in_window(field: Field, point: Floats, k: int) -> Near:
     sums, decoder = field.sums(point, field.width), field.decoder
     outcomes = None if field.totals.distorted else float(decoder.trials(sums)[0, k])
-    held = float(decoder.size(sums)[0])
-    return Near("in the window", field.width * field.units.unit, held, outcomes)
+    reach, held = field.width * field.units.unit, float(decoder.size(sums)[0])
+    return Near("in the window", point[0] - reach, point[0] + reach, held, outcomes)
+
+
+def _process(field: SmoothField) -> tuple[Box, Floats]:
+    """Return the units of the process that reaches least far, and its length scales in them."""
+    smooth = min(field.smooth, key=lambda each: float(each.lengths.min()))
+    return smooth.boxes[int(np.argmax(smooth.weights))], smooth.lengths
+
+
+def _own(box: Box, x: Floats, steps: Floats) -> Floats:
+    """Return where steps (d, m) of the box from a point lead, in own units."""
+    at = box.inside(x[None])[0][:, None] + steps
+    return np.stack([own(axis, u) for axis, u in zip(box.axes, at, strict=True)])
+
+
+def _border(field: AnyField, x: Floats, chosen: list[int]) -> Floats:
+    """Return the border of what is near along two features, (2, m); empty of one."""
+    if len(chosen) == 1:
+        return np.empty((2, 0))
+    steps = np.zeros((len(x), 181))
+    if isinstance(field, Field):
+        outline = _outline(field.windows.metric)
+        reach = field.width * field.units.unit[chosen]
+        beyond = 2.0 * np.ptp(field.bounds[chosen], axis=1) + 1.0
+        reach = np.where(np.isfinite(reach), reach, beyond)
+        return np.asarray(x[chosen, None] + reach[:, None] * outline)
+    box, lengths = _process(field)
+    steps[chosen] = lengths[chosen, None] * _outline("euclidean")
+    return _own(box, x, steps)[chosen]
 
 
 def _said(
