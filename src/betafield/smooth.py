@@ -121,9 +121,14 @@ class SmoothField:
         return dataclasses.replace(self, options=options, **NOTHING_FOUND)
 
     def with_only(self, sums: Sums) -> Self:
-        """Return a field with what was found here that knows these trials alone."""
+        """Return a field with what was found here that knows these trials alone.
+
+        Its domain is that of here, of which length scales and widths are shares.
+        """
         found, _ = self.serving
-        return dataclasses.replace(self, sums=sums, found=found, found_at=sums.totals, earlier=None)
+        options = self.options._replace(bounds=self.bounds)
+        kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
+        return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
     # What there is to know about it.
 

@@ -4,7 +4,7 @@
     learned      a curve, a map, or slices
     sureness     how wide the intervals are
     calibration  whether what was predicted happened
-    bandwidth    the windows in use
+    near         how far trials reach, and what answers are made of
     quality      what the trials are like
     advice       where the next trials would help most
     recipe       how to make the page again
@@ -43,7 +43,8 @@ def write(
 
     The model alone is enough: it holds all trials. The same model gives the same page. A file that
     was there is replaced when all went well, and stays as it was when not. To check calibration,
-    five models learn from four fifths of the trials each, in the windows of the model.
+    five models learn from four fifths of the trials each, with the length scales and widths of the
+    model.
 
     Parameters
     ----------
