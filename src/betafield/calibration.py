@@ -426,7 +426,7 @@ def _rows(X: Any) -> tuple[Any, int]:
     try:
         (X,) = indexable(X)
         return X, X.shape[0] if hasattr(X, "shape") else len(X)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"X: found {checks.spelled(X)}; an array of rows is needed") from error
 
 
@@ -454,8 +454,11 @@ def _folds(
         splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
         folds = [(rows[train], rows[test]) for train, test in splits]
     except (IndexError, TypeError) as error:
-        rule = "a number of folds, a splitter or the rows (train, test) of each fold are needed"
-        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule} ({error})") from error
+        rule = (
+            "a number of folds, a splitter or the rows (train, test) of each fold are needed, "
+            f"from 0 to {len(y) - 1}"
+        )
+        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule}") from error
     except ValueError as error:
         raise ValueError(f"cv: {error}") from error
     for fold, (train, _) in enumerate(folds):
