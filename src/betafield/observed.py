@@ -7,7 +7,6 @@ left_out   how a model with the same parameters predicts trials that it has not 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
+from betafield import checks
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence import Evidence, Totals
 from betafield.evidence.columns import of_trials, untallied
@@ -30,6 +30,8 @@ Ints = npt.NDArray[np.int64]
 FOLDS = 5
 # Whole trials below which there is nothing to be learned by leaving a fifth of them out.
 FEWEST = 10
+# Bins that may be asked for.
+MOST_BINS = 100_000
 # Points at which posteriors are held at once.
 BLOCK = 1 << 14
 
@@ -228,19 +230,16 @@ def binned(
     >>> bins.edges.tolist(), bins.successes.tolist(), bins.trials.tolist()
     ([0.0, 0.5, 1.0], [4.0, 9.0], [9.0, 9.0])
     """
+    checks.instance("seen", seen, Observed, "what `observed` returns is needed")
     if seen.counts is None:
         raise ValueError(f"seen: it has no counts, for {seen.why}")
-    if class_index not in range(seen.counts.shape[1]):
-        raise ValueError(
-            f"class_index: found {class_index!r}; 0 to {seen.counts.shape[1] - 1} are allowed"
-        )
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
-    where = seen.points[:, feature_index(seen.names, feature)]
-    edges = _edges(where, int(n_bins))
+    class_index = checks.whole("class_index", class_index, 0, seen.counts.shape[1] - 1)
+    n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
+    where = seen.points[:, feature_index("feature", seen.names, feature)]
+    edges = _edges(where, n_bins)
     bin_of = np.searchsorted(edges[1:-1], where, side="right")
     held, won, place = (
-        np.bincount(bin_of, amounts, len(edges) - 1)
+        np.asarray(np.bincount(bin_of, amounts, len(edges) - 1), dtype=np.float64)
         for amounts in (seen.trials, seen.counts[:, class_index], seen.trials * where)
     )
     some = held > 0
@@ -250,17 +249,14 @@ def binned(
     return Binned(edges, centres, held, won, share, *share_interval(won, held, level))
 
 
-def feature_index(names: tuple[str, ...], feature: int | str) -> int:
-    """Return the number of a feature, given its number or its name."""
+def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
+    """Return the number of a feature, given its number or its name; `what` names the argument."""
     if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature: found {feature!r}; the features are {', '.join(names)}")
-        return names.index(feature)
-    if not isinstance(feature, Integral) or not -len(names) <= feature < len(names):
-        raise ValueError(
-            f"feature: found {feature!r}; a name or a number from 0 to {len(names) - 1} is needed"
-        )
-    return int(feature) % len(names)
+        rule = f"the features are {', '.join(names)}"
+        return names.index(checks.one_of(what, feature, names, rule))
+    last = len(names) - 1
+    rule = f"a name or a number from 0 to {last} is needed"
+    return checks.whole(what, feature, -len(names), last, rule) % len(names)
 
 
 def _edges(where: Floats, n_bins: int) -> Floats:
@@ -283,13 +279,17 @@ def share_interval(
     >>> low.round(4).tolist(), high.round(4).tolist()
     ([0.0, 0.1871], [0.3085, 0.8129])
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-    won, held = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    level = checks.share("level", level)
+    held = checks.finite("trials", trials)
+    won = checks.finite("successes", successes)
+    checks.shaped("successes", won, held.shape, f"as many as trials are needed, {held.shape}")
+    rule = "from 0 to all of the trials are possible"
+    checks.require_all((won >= 0.0) & (won <= held), "successes", won, rule)
     lost, tail = held - won, 0.5 * (1.0 - level)
     low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
     high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
-    return low, high
+    share = won / np.maximum(held, 1e-300)
+    return np.minimum(low, share), np.maximum(high, share)  # which rounding leaves out
 
 
 # Left out ----------------------------------------------------------------------------------
@@ -341,15 +341,13 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     >>> int(held.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
     (1000, True)
     """
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n: found {n!r}; a whole number from 1 on is needed")
+    n, rng = checks.whole("n", n), checks.generator("random_state", random_state)
     if why_not_left_out(model) is not None:
         return None
     field, places = model.field_, _places(model)
     axes, counts = _joined(places.axes, places.counts)
-    rng = np.random.default_rng(random_state)
     asked = np.zeros(axes.shape[1], dtype=np.bool_)
-    asked[rng.permutation(axes.shape[1])[: int(n)]] = True
+    asked[rng.permutation(axes.shape[1])[:n]] = True
     parts = [_predicted(field, axes, counts, fold, asked) for fold in _dealt(counts, rng)]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

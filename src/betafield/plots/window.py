@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.style as style
-from betafield import trials
+from betafield import checks, trials
 from betafield.observed import feature_names, observed, require_model
 from betafield.posteriors import Dirichlet, Mixture
 from betafield.survey import class_index
@@ -173,6 +173,7 @@ class WindowDisplay:
             Where to draw; on one, densities are left out. None: a new figure.
         """
         require_model(model)
+        level = checks.share("level", level)
         point = _point(model, x)
         k = class_index(model.classes_, class_)
         chosen = _chosen(model, features)
@@ -331,14 +332,9 @@ def _outline(metric: str) -> Floats:
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    if not hasattr(x, "columns") and np.ndim(x) == 1:
-        row = np.asarray(x, dtype=np.float64)[None]
-        if row.shape[1] != model.n_features_in_ or not np.isfinite(row).all():
-            raise ValueError(
-                f"x: found {row[0].tolist()}; one finite number a feature is needed, "
-                f"{model.n_features_in_} in all"
-            )
-        return row
+    if checks.cells("x", x).ndim == 1:
+        rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+        return checks.finite("x", x, rule, (model.n_features_in_,), rule)[None]
     points = trials.points(model, x, reset=False)
     if len(points) != 1:
         raise ValueError(f"x: found {len(points)} points; one is needed")
