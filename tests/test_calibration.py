@@ -638,7 +638,7 @@ def test_asking_before_fitting_is_refused():
         ({"estimator": LinearRegression()}, TypeError, "LinearRegression, which has neither"),
         ({"estimator": "logistic"}, TypeError, "found str, which has neither"),
         ({"cv": 300}, ValueError, "cv: n_splits=300 cannot be greater"),
-        ({"cv": 1}, ValueError, "cv: .* n_splits=2 or more"),
+        ({"cv": 1}, ValueError, "cv: found 1; a whole number from 2 to 400 is needed"),
         ({"cv": GroupKFold(3)}, ValueError, "cv: The 'groups' parameter"),
         ({"cv": ShuffleSplit(3, random_state=0)}, ValueError, r"cv: row \d+ is held out \d times"),
         ({"cv": []}, ValueError, "cv: row 0 is held out 0 times; .* held out once"),

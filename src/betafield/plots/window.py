@@ -332,9 +332,11 @@ def _outline(metric: str) -> Floats:
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    if checks.cells("x", x).ndim == 1:
-        rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
-        return checks.finite("x", x, rule, (model.n_features_in_,), rule)[None]
+    rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+    row = checks.finite("x", x, rule)
+    if row.ndim != 2:
+        checks.shaped("x", row, (model.n_features_in_,), rule)
+        return row[None]
     points = trials.points(model, x, reset=False)
     if len(points) != 1:
         raise ValueError(f"x: found {len(points)} points; one is needed")
