@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import cautions, methods, trials
+from betafield import cautions, checks, methods, trials
 from betafield._locks import writing
 from betafield.learned import Learned
 from betafield.learning import Trials
@@ -413,8 +413,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
         True
         """
+        from betafield import bands
+
         field, points = self.asked(X)
-        return field.band(points, lipschitz, level, simultaneous)
+        return field.band(points, *bands.checked(lipschitz, level, simultaneous))
 
     def save(self, path: Any) -> None:
         """Write the model to one file, from which `betafield.load` gives it back.
@@ -490,9 +492,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         """Return all classes that may come; raise if others were said before."""
         if known is None:
             return trials.classes_of(outcome, classes)
-        if classes is not None and not np.array_equal(np.unique(classes), known.classes):
+        said = known.classes if classes is None else trials.classes_of(outcome, classes)
+        if not np.array_equal(said, known.classes):
             raise ValueError(
-                f"classes: found {np.unique(classes).tolist()}; "
+                f"classes: found {checks.spelled(said.tolist())}; "
                 f"the first call said {known.classes.tolist()}"
             )
         return known.classes
