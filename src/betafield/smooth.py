@@ -114,7 +114,7 @@ class SmoothField:
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
-        if all(a is b for a, b in zip(options, self.options, strict=True)):
+        if options.is_as(self.options):
             return self
         if _decisive(options) == _decisive(self.options):
             return dataclasses.replace(self, options=options, **self._found_so_far)

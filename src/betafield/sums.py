@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, contexts
-from betafield.evidence.columns import FRACTIONS, Columns, Totals
+from betafield.evidence.columns import FRACTIONS, Columns, Totals, require_countable
 from betafield.evidence.encode import Counted
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +113,9 @@ class Sums:
         parts = {
             kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ()))) for kind in kinds
         }
-        return Sums(self.d, self.n_classes, self.totals.plus(other.totals), parts)
+        totals = self.totals.plus(other.totals)
+        require_countable("trials", np.array(totals.number()))
+        return Sums(self.d, self.n_classes, totals, parts)
 
     def distinct(self) -> Sums:
         """Return the same sums with every place once, sorted."""
