@@ -9,7 +9,7 @@ from betafield.process import law, leaving, mixtures, scores
 from betafield.process.design import matrix
 from betafield.process.fit import fit, fit_links, weights
 from betafield.process.following import Following
-from betafield.process.groups import by_group, level_variance
+from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.links import LOGIT
 from betafield.process.model import Sums, build, find
@@ -148,8 +148,11 @@ def test_the_variance_between_days_is_that_of_windows_along_days():
     rows, _ = days(3_000, 8)
     match = contest((fit(rows, LOGIT),), rows)
     windows, w = scores.weighed(scores.scored(match))
-    assert level_variance(windows, w, match.ways, 0) > 0.2
-    assert level_variance(windows, w, match.ways, 1) == 0.0
+    weight, variance = level_effects(windows, w, match.ways, 0, 1 / 40)
+    assert 0.9 < weight <= 1.0
+    assert 0.3 < variance < 1.3
+    assert level_effects(windows, w, match.ways, 1, 1 / 40) == (0.0, 0.0)
+    assert level_effects(windows, w, match.ways, 0, 0.0) == (0.0, 0.0)
 
 
 def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):

@@ -128,7 +128,8 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     weight, rate = spectrum(u, d, prior.smoothness)
     total, pull = _normalised(steps, prior.smoothness)
     D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
-    slope = np.vstack([np.full(len(J), 2.0), pull[:, None] - (J**2 * steps).T * rate])
+    slope = np.empty((1 + d, len(J)))
+    slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
     constant = CONSTANT * prior.scale**2
     slope[:, 0] *= D[0] / (D[0] + constant)
     D[0] += constant

@@ -20,7 +20,7 @@ from betafield.process.basis import Effects
 from betafield.process.boxes import Box
 from betafield.process.fit import Fit, fit, weights
 from betafield.process.found import NONE, Component, Found, Window
-from betafield.process.groups import by_group, level_variance
+from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import WIDTHS
 from betafield.process.links import LOGIT
 from betafield.process.residuals import Window as Candidate
@@ -42,6 +42,8 @@ FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
 # Levels within a length scale up to which it is short; beside effects of levels, the length scale
 # at the start, and their variance if no window tells it.
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
+# Weight of windows of single levels from which a new level has their variance on top.
+SURE = 0.5
 # Places are left out whole if trials are so many times as many.
 REPEATED = 1.1
 
@@ -180,14 +182,9 @@ def _is_better(joint: Process, outcome: Scored, plain: Process, result: Scored) 
 
 
 def _along(match: Contest, kept: Kept, feature: int) -> tuple[float, float]:
-    """Return the weight of windows along a feature alone, and Σ τ · weight."""
-    alone = np.eye(match.rows.x.shape[1])[feature]
-    w = sum(
-        weight
-        for window, weight in zip(*kept, strict=True)
-        if window is not None and np.array_equal(match.ways[window.stretch], alone)
-    )
-    return float(w), level_variance(*kept, match.ways, feature)
+    """Return the weight of windows that hold one level of a feature each, and Σ τ · weight."""
+    spacing = np.diff(np.unique(match.rows.x[:, feature])).min(initial=1.0)
+    return level_effects(*kept, match.ways, feature, float(spacing))
 
 
 def effects(levels: Levels, box: Box, feature: int) -> Effects:
@@ -231,7 +228,8 @@ def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) 
     spread = np.zeros(d)
     for a in features:
         by_question[2 + a] = _grouped(match, rows.x[:, a])
-        spread[a] = level_variance(*kept, match.ways, a)
+        weight, variance = _along(match, kept, a)
+        spread[a] = variance if weight >= SURE else 0.0
     return found._replace(
         windows=tuple(_windows(match, by_question)), spread=spread if features else NONE
     )

@@ -84,21 +84,27 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
     return Grouped(Scored(match.candidates, np.array(scores)), _spread(some, q, starts))
 
 
-def level_variance(
-    windows: tuple[Window | None, ...], weights: Floats, ways: tuple[Floats, ...], feature: int
-) -> float:
-    """Return the variance between levels of a feature, which a new level has on top.
+def level_effects(
+    windows: tuple[Window | None, ...],
+    weights: Floats,
+    ways: tuple[Floats, ...],
+    feature: int,
+    spacing: float,
+) -> tuple[float, float]:
+    """Return the weight of windows that hold one level of a feature each, and Σ τ · weight.
 
-    Σ τ · weight of the windows along that feature alone.
+    They look at that feature alone, and are narrower than the spacing of its levels.
     """
     alone = np.eye(len(ways[0]))[feature]
-    return float(
-        sum(
-            w * window.tau
-            for window, w in zip(windows, weights, strict=True)
-            if window is not None and np.array_equal(ways[window.stretch], alone)
-        )
-    )
+    held = [
+        (w, w * window.tau)
+        for window, w in zip(windows, weights, strict=True)
+        if window is not None
+        and np.array_equal(ways[window.stretch], alone)
+        and WIDTHS[window.width] < spacing
+    ]
+    weight, variance = np.sum(held, axis=0) if held else (0.0, 0.0)
+    return float(weight), float(variance)
 
 
 def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:

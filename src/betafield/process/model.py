@@ -100,6 +100,11 @@ class Smooth:
         return weights(self.fits)
 
     @property
+    def box(self) -> Box:
+        """The box of the first component, and of windows."""
+        return self.boxes[0]
+
+    @property
     def lengths(self) -> Floats:
         """Length scales of the heaviest process, in shares of the box."""
         return self.fits[int(np.argmax(self.weights))].lengths
