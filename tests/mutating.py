@@ -43,7 +43,7 @@ FIELDS = ("refused", "sound", "unsound", "crashed", "unchanged")
 # A second writer and reader of the format, by the description of it alone --------------------
 
 
-def forged(values, arrays, kind=KIND, version=1, text=None, layout=None):
+def forged(values, arrays, kind=KIND, version=2, text=None, layout=None):
     """Return a file with these values and arrays and a valid checksum."""
     if text is None:
         layout = layout or [[k, a.dtype.str, list(a.shape)] for k, a in arrays.items()]

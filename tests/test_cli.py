@@ -231,7 +231,8 @@ def test_a_table_becomes_the_model_of_the_library():
     told = dict(re.findall(r"^(\w+) +(.*)$", run.stdout, re.MULTILINE))
     assert told["trials"] == f"800, {np.mean(y):.1%} of them successes"
     assert told["places"] == str(len(set(x)))
-    assert told["feature"] == "difficulty, from 0 to 1"
+    length = f"{expected.length_scales_[0]:.4g}"
+    assert told["feature"] == f"difficulty, from 0 to 1, length scale {length}"
     assert told["model"] == "trials.beta"
     assert "\x1b" not in run.stdout
     assert "━" not in run.stdout
@@ -264,11 +265,11 @@ def test_an_imperfect_test_on_a_map(say):
 
 def test_all_options_of_the_model_arrive(say):
     given = {
+        "method": "windows",
         "bandwidth": "0.25",
         "lipschitz": "2",
         "metric": "manhattan",
         "scale": "0.5,2",
-        "degree": "0",
         "prior": "2,3",
         "sharing": "mean",
     }
@@ -279,7 +280,7 @@ def test_all_options_of_the_model_arrive(say):
     found = load("m.beta")
     assert (found.bandwidth, found.lipschitz, found.metric) == (0.25, 2.0, "manhattan")
     assert list(found.scale) == [0.5, 2.0]
-    assert (found.degree, tuple(found.prior), found.sharing) == (0, (2.0, 3.0), "mean")
+    assert (found.method, tuple(found.prior), found.sharing) == ("windows", (2.0, 3.0), "mean")
     assert found.bounds_.tolist() == [[-10.0, 30.0], [-20.0, 20.0]]
 
 
@@ -422,9 +423,14 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (2, "--bandwidth: found 'wide'", [*TRIALS, "--bandwidth", "wide"]),
         (2, "--bandwidth: found -1", [*TRIALS, "--bandwidth", "-1"]),
         (2, "--metric: found 'miles'", [*TRIALS, "--metric", "miles"]),
-        (2, "--degree: found 7", [*TRIALS, "--degree", "7"]),
+        (2, "--method: found 'magic'", [*TRIALS, "--method", "magic"]),
+        (2, r"--prior: found \(2.0, 1.0\) with method='auto'", [*TRIALS, "--prior", "2,1"]),
+        (2, "--sharing: found 'mean' with method='auto'", [*TRIALS, "--sharing", "mean"]),
+        (2, "which has no windows", [*TRIALS, "--method", "process", "--bandwidth", "1"]),
         (2, "--sharing: found 'all'", [*TRIALS, "--sharing", "all"]),
         (2, "--scale: found 'miles'", [*TRIALS, "--scale", "miles"]),
+        (2, "--scale: found 'miles'", [*TRIALS, "--scale", "miles,log"]),
+        (2, "one per feature is needed, 1", [*TRIALS, "--scale", "range,log"]),
         (2, "--prior: found 'a'", [*TRIALS, "--prior", "a,1"]),
         (2, "--prior", [*TRIALS, "--prior", "-1,1"]),
         (2, "--bounds: found 'difficulty=3'", [*TRIALS, "--bounds", "difficulty=3"]),
@@ -939,9 +945,34 @@ def test_info_for_people_and_for_programs(say):
     assert facts["parameters"]["bandwidth"] == 0.2
     table = pq.read_table("screening.parquet")
     assert facts["successes"] == sum(table["positive"].to_pylist())
+    assert facts["components"] == [{"width": 0.2, "weight": 1.0}]
+    assert [each["reach"] for each in facts["features"]] == pytest.approx([4.0, 4.0])
     status, out, _ = say("info", "plane.beta")
     assert status == 0
     assert "lat, from -10 to 10" in out
+    assert "0.2 of the domain" in out
+
+
+def test_info_of_the_default_tells_length_scales_and_what_they_mean(say):
+    asked = ["--features", "lon,lat", "--outcome", "positive", "--out", "smooth.beta"]
+    status, learned, _ = say("fit", "screening.parquet", *asked)
+    assert status == 0
+    status, out, _ = say("info", "smooth.beta", "--json")
+    facts, model = json.loads(out, parse_constant=pytest.fail), load("smooth.beta")
+    assert status == 0
+    assert [each["reach"] for each in facts["features"]] == model.length_scales_.tolist()
+    assert [each["relevance"] for each in facts["features"]] == model.relevance_.tolist()
+    assert [each["weight"] for each in facts["components"]] == model.weights_["weight"].tolist()
+    assert {each["part"] for each in facts["components"]} == set(model.weights_["part"].tolist())
+    process = [each for each in facts["components"] if each["part"] == "process"]
+    assert all("width" not in each and len(each["length_scales"]) == 2 for each in process)
+    status, out, _ = say("info", "smooth.beta")
+    assert status == 0
+    for told in (learned, out):
+        assert f"lon, from -10 to 10, length scale {model.length_scales_[0]:.4g}, relevance" in told
+        assert "bandwidth  " not in told.replace("--bandwidth", "")
+        assert facts["told"][-1] in told
+    assert "--method" in out
 
 
 def test_a_plan_before_the_first_trial(say):

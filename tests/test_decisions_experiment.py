@@ -607,7 +607,7 @@ def test_impossible_options_are_refused(options, error, message):
         (lambda: LevelSet(0.5, under=[0.5, 1.5]), ValueError, "^under row 1: found 1.5"),
         (lambda: LevelSet(0.5, under="09"), ValueError, "^under: found '09'"),
         (lambda: LevelSet(0.5, under=np.ma.array([0, 1], mask=[1, 0])), ValueError, "^under row 0"),
-        (lambda: LevelSet(0.5, under=[[0, 1], [0, 1]]), ValueError, "^under: shape: found"),
+        (lambda: LevelSet(0.5, under=[[0, 1], [0, 1]]), ValueError, "^under: found shape"),
         (lambda: Maximize(within=10**400), ValueError, "^within: found 1000"),
         (lambda: LevelSet(0.5, within=0), ValueError, "^within: found 0"),
         (lambda: Compare([{"x": 1}]), ValueError, "^points: found 1"),

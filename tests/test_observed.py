@@ -1,11 +1,14 @@
-"""What a model has seen, told by its windows: against the data that it was given."""
+"""What a model has seen, told by what it keeps: against the data that it was given."""
+
+import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from betafield import FieldCalibratedClassifier, SmoothBetaClassifier, contexts
@@ -38,6 +41,7 @@ def rows(draw):
     return X, rng.integers(0, draw(st.integers(2, 3)), t), weight
 
 
+@settings(max_examples=40)
 @given(rows(), st.sampled_from([0.2, "auto"]))
 def test_everything_that_was_seen_comes_back(data, bandwidth):
     X, y, weight = data
@@ -47,6 +51,8 @@ def test_everything_that_was_seen_comes_back(data, bandwidth):
     there = weight > 0
     columns = {f"c{k}": (weight * (y == k))[there] for k in range(3)}
     points, sums = by_place(X[there], columns)
+    if bandwidth == "auto":
+        np.testing.assert_array_equal(seen.points, points)
     np.testing.assert_allclose(seen.points, points, rtol=1e-12, atol=1e-12 * np.abs(X).max())
     np.testing.assert_array_equal(seen.counts, np.stack(list(sums.values()), axis=1))
     np.testing.assert_array_equal(seen.trials, seen.counts.sum(axis=1))
@@ -74,13 +80,13 @@ def test_features_of_little_relevance_are_in_their_own_units():
     X = rng.uniform(size=(2_000, 2)) * [1.0, 1e3]
     model = SmoothBetaClassifier().fit(X, rng.uniform(size=2_000) < 0.5 + 0.5 * np.sin(9 * X[:, 0]))
     assert model.relevance_.min() < 1
-    expected = X[np.lexsort(X.T[::-1])]
-    np.testing.assert_allclose(observed(model).points, expected, rtol=1e-12)
+    np.testing.assert_array_equal(observed(model).points, X[np.lexsort(X.T[::-1])])
 
 
-def test_constant_features_are_where_they_were():
+@pytest.mark.parametrize("bandwidth", [0.5, "auto"])
+def test_constant_features_are_where_they_were(bandwidth):
     X = np.array([[1.0, 7.0], [2.0, 7.0]])
-    assert observed(SmoothBetaClassifier(0.5).fit(X, [0, 1])).points.tolist() == X.tolist()
+    assert observed(SmoothBetaClassifier(bandwidth).fit(X, [0, 1])).points.tolist() == X.tolist()
 
 
 def test_rounding_takes_no_point_out_of_the_bounds():
@@ -147,9 +153,28 @@ def test_exact_sharing_keeps_the_number_of_trials_only(pooled, fractional):
 
 
 def test_outcomes_that_were_turned_round_are_not_taken_for_those_seen():
-    # Under (1, 0) a success counts as a failure, and all that is kept are Beta counts.
+    # Under (1, 0) a success counts as a failure, and all that windows keep are Beta counts.
     model = SmoothBetaClassifier(0.3).fit([[0.0], [1.0]], [1, 0], context=[[1.0, 0.0]])
     assert observed(model).successes is None
+    # The default keeps outcomes as they were seen.
+    model = SmoothBetaClassifier().fit([[0.0], [1.0]], [1, 0], context=[[1.0, 0.0]])
+    assert observed(model).successes.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_default_keeps_outcomes_whatever_the_context(pooled, fractional):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 5, size=(300, 1)).astype(float), rng.integers(0, 2, 300)
+    kinds = contexts.pooled(np.array([1, 2, 3])) if pooled else AFFINE
+    context = kinds[rng.integers(0, len(kinds), 300)]
+    weight = rng.integers(1, 9, 300) / (4 if fractional else 1)
+    seen = observed(SmoothBetaClassifier().fit(X, y, weight, context))
+    teaches = np.ptp(context, axis=1) > 0
+    points, sums = by_place(X[teaches], {"t": weight[teaches], "s": (weight * y)[teaches]})
+    np.testing.assert_array_equal(seen.points, points)
+    np.testing.assert_array_equal(seen.trials, sums["t"])
+    np.testing.assert_array_equal(seen.successes, sums["s"])
 
 
 # Bins --------------------------------------------------------------------------------------
@@ -219,26 +244,53 @@ def steps(n=4_000, seed=0):
     return X, rng.uniform(size=n) < X[:, 0]
 
 
-@pytest.mark.parametrize(
-    # Where windows are chosen, those of all trials are kept: they differ a little from a fold's.
-    ("bandwidth", "apart"),
-    [(0.05, 1e-9), ("theory", 1e-9), ("auto", 0.03)],
-)
-def test_predictions_are_those_of_scikit_learn(bandwidth, apart):
+def sorted_steps():
     X, y = steps()
     order = np.argsort(X[:, 0])
-    X, y = X[order], y[order]
-    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, y)
+    return X[order], y[order]
+
+
+def left_out_by_scikit_learn(model, X, y):
+    """Return predictions of refitted models for the folds of `left_out`, in its order."""
     rng = np.random.default_rng(0)
     rng.permutation(len(X))  # the places that are asked, which are all
     fold_of = np.argmax([fold.any(axis=0) for fold in _dealt(np.stack([~y, y]) * 1, rng)], axis=0)
-    split = PredefinedSplit(fold_of)
+    split, by_fold = PredefinedSplit(fold_of), np.argsort(fold_of, kind="stable")
     expected = cross_val_predict(model, X, y, cv=split, method="predict_proba")[:, 1]
-    by_fold = np.argsort(fold_of, kind="stable")
+    return expected[by_fold], y[by_fold]
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, "theory", "loo"])
+def test_predictions_of_windows_are_those_of_scikit_learn(bandwidth):
+    X, y = sorted_steps()
+    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, y)
+    # Windows stay as wide as they are for all trials.
+    alike = clone(model).set_params(bandwidth=model.bandwidth_)
+    expected, ended = left_out_by_scikit_learn(alike, X, y)
     predicted, successes, trials = left_out(model)
-    np.testing.assert_array_equal(successes, y[by_fold])
-    np.testing.assert_allclose(predicted, expected[by_fold], atol=apart)
+    np.testing.assert_array_equal(successes, ended)
+    np.testing.assert_allclose(predicted, expected, atol=1e-9)
     assert (trials == 1.0).all()
+
+
+@pytest.mark.parametrize("bounds", [None, [(0, 1)]])
+def test_predictions_of_the_default_are_nearly_those_of_models_fitted_anew(bounds):
+    # What was found for all trials is kept: it differs a little from what a fold would find.
+    X, y = sorted_steps()
+    model = SmoothBetaClassifier(bounds=bounds).fit(X, y)
+    expected, ended = left_out_by_scikit_learn(model, X, y)
+    predicted, successes, _ = left_out(model)
+    np.testing.assert_array_equal(successes, ended)
+    np.testing.assert_allclose(predicted, expected, atol=0.02)
+
+
+def test_folds_have_the_domain_of_all_trials():
+    # Length scales are shares of it, and one fold lacks the trial far away.
+    X, y = steps(300)
+    X[0] = 20.0
+    each = [SmoothBetaClassifier(bounds=bounds).fit(X, y) for bounds in (None, [(X.min(), 20.0)])]
+    alone, given = (left_out(model).predicted for model in each)
+    np.testing.assert_array_equal(alone, given)
 
 
 def test_every_trial_is_left_out_once():
@@ -246,8 +298,8 @@ def test_every_trial_is_left_out_once():
     X = rng.integers(0, 4, size=(2_000, 1)).astype(float)
     y = rng.uniform(size=2_000) < 0.1 + 0.2 * X[:, 0]
     weight = rng.integers(1, 4, 2_000) / 2
-    for weights in (None, weight):
-        model = SmoothBetaClassifier(0.1).fit(X, y, weights)
+    for bandwidth, weights in itertools.product([0.1, "auto"], [None, weight]):
+        model = SmoothBetaClassifier(bandwidth).fit(X, y, weights)
         predicted, successes, trials = left_out(model)
         assert trials.sum() == model.n_trials_
         assert successes.sum() == observed(model).successes.sum()
@@ -259,10 +311,10 @@ def test_the_model_stays_as_it_was():
     X, y = steps()
     model = SmoothBetaClassifier().fit(X, y)
     before, attributes = model.predict_proba(X), set(vars(model))
-    weights = model.weights_.copy()
+    weights = model.weights_.tobytes()
     left_out(model)
     np.testing.assert_array_equal(model.predict_proba(X), before)
-    np.testing.assert_array_equal(model.weights_, weights)
+    assert model.weights_.tobytes() == weights
     assert set(vars(model)) == attributes
 
 
@@ -286,10 +338,11 @@ def test_only_some_places_are_asked_and_the_seed_counts():
 
 
 def test_a_fold_may_have_all_trials():
-    model = SmoothBetaClassifier(0.1, prior=(3.0, 1.0))
-    model.fit([[0.0], [1.0]], [0, 1], sample_weight=[5.5, 5.5])
-    for seed in range(20):
-        assert left_out(model, random_state=seed).trials.sum() == 11.0
+    process = SmoothBetaClassifier(method="process")
+    for model, seeds in ((SmoothBetaClassifier(0.1, prior=(3.0, 1.0)), 20), (process, 5)):
+        model.fit([[0.0], [1.0]], [0, 1], sample_weight=[5.5, 5.5])
+        for seed in range(seeds):
+            assert left_out(model, random_state=seed).trials.sum() == 11.0
 
 
 def test_reasons():

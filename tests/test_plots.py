@@ -22,7 +22,14 @@ from sklearn.linear_model import LogisticRegression
 from betafield import FieldCalibratedClassifier, SmoothBetaClassifier, contexts
 from betafield.baselines import ContinuousCorrelatedBeta, RadiusNeighbors
 from betafield.observed import binned, observed
-from betafield.plots import BandwidthDisplay, CalibrationDisplay, FieldDisplay, WindowDisplay, style
+from betafield.plots import (
+    BandwidthDisplay,
+    CalibrationDisplay,
+    ComponentsDisplay,
+    FieldDisplay,
+    WindowDisplay,
+    style,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +53,21 @@ def table(n=400, d=1, seed=0):
 @pytest.fixture(scope="module")
 def line():
     return SmoothBetaClassifier().fit(*table())
+
+
+@pytest.fixture(scope="module")
+def scored():
+    return SmoothBetaClassifier("loo").fit(*table())
+
+
+@pytest.fixture(scope="module")
+def levels():
+    """Return a model of days that differ beyond what is smooth."""
+    rng = np.random.default_rng(0)
+    day, hour, effect = rng.integers(0, 40, 4_000), rng.uniform(0, 24, 4_000), rng.normal(size=40)
+    chance = 1 / (1 + np.exp(-effect[day] - np.sin(hour / 4)))
+    X = pd.DataFrame({"day": day, "hour": hour})
+    return SmoothBetaClassifier().fit(X, rng.uniform(size=4_000) < chance)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +248,7 @@ def test_more_than_two_features_show_the_most_relevant():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1_000, 3))
     y = rng.uniform(size=1_000) < 0.5 + 0.45 * np.sin(6 * X[:, 2]) * np.cos(3 * X[:, 0])
-    model = SmoothBetaClassifier(0.2, scale="ard").fit(X, y)
+    model = SmoothBetaClassifier().fit(X, y)
     assert model.relevance_[1] < min(model.relevance_[[0, 2]])
     display = FieldDisplay.from_estimator(model, grid_resolution=4)
     assert display.features == ("x0", "x2")
@@ -358,62 +380,96 @@ def test_why_a_model_cannot_be_calibrated_by_its_own_trials(guessed):
 # Bandwidths --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [300, 3_000, 40_000])
-@pytest.mark.parametrize("bandwidth", ["auto", "loo"])
-def test_windows_in_use_are_among_those_scored(bandwidth, n):
-    model = SmoothBetaClassifier(bandwidth).fit(*table(n=n))
-    display = BandwidthDisplay.from_estimator(model)
-    for kept in model.weights_:
-        same = (display.candidates["degree"] == kept["degree"]) & np.isclose(
-            display.candidates["width"], kept["width"], rtol=1e-12
-        )
-        (found,) = display.candidates[same]
-        assert found["score"] == pytest.approx(kept["score"], rel=1e-12)
-        assert found["effective_parameters"] == pytest.approx(
-            kept["effective_parameters"], rel=1e-9
-        )
-    assert len(display.candidates) > len(model.weights_)
-    # The heaviest in use is the best of all.
-    heaviest = lines_of(display.ax_[0])["heaviest in use"]
-    np.testing.assert_allclose(heaviest, [[model.bandwidth_ * model.scale_[0], 0.0]], atol=1e-9)
+def test_scores_are_those_of_trials_left_out_by_hand(scored):
+    X, y = table()
+    display = BandwidthDisplay.from_estimator(scored)
+    x, dead = X["dose"].to_numpy() / np.ptp(X["dose"].to_numpy()), y == "dead"
+    apart = np.abs(x[:, None] - x) + np.diag(np.full(len(x), np.inf))
+    for width, score in list(zip(display.widths, display.scores, strict=True))[::4]:
+        others = apart <= width
+        alike = (others & (dead[:, None] == dead)).sum(axis=1)
+        expected = np.log((1 + alike) / (2 + others.sum(axis=1))).sum()
+        assert score == pytest.approx(expected, rel=1e-9)
+    assert display.scores.max() == display.scores[display.widths == scored.bandwidth_][0]
 
 
-def test_widths_are_drawn_in_the_units_of_the_only_feature(line):
-    display = BandwidthDisplay.from_estimator(line)
-    assert display.ax_[1].get_xlabel() == "width of the windows (dose)"
-    scores = lines_of(display.ax_[0])["degree 1"]
-    mine = display.candidates[display.candidates["degree"] == 1]
-    np.testing.assert_allclose(scores[:, 0], mine["width"] * line.scale_[0])
-    expected = mine["score"] - mine["effective_parameters"] / 4 - display.value.max()
-    np.testing.assert_allclose(scores[:, 1], expected)
-
-
-def test_weights_are_drawn(line):
-    display = BandwidthDisplay.from_estimator(line)
-    tops = [each.get_ydata()[1] for each in display.ax_[1].lines]
-    np.testing.assert_array_equal(tops, line.weights_["weight"])
+def test_the_width_in_use_is_marked_in_the_units_of_the_only_feature(scored):
+    display = BandwidthDisplay.from_estimator(scored)
+    assert display.ax_.get_xlabel() == "width of the windows (dose)"
+    drawn = lines_of(display.ax_)
+    np.testing.assert_array_equal(drawn["trials left out"][:, 0], display.widths * scored.scale_[0])
+    behind = display.scores - display.scores.max()
+    np.testing.assert_array_equal(drawn["trials left out"][:, 1], behind)
+    np.testing.assert_array_equal(drawn["in use"], [[scored.bandwidth_ * scored.scale_[0], 0.0]])
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, "theory"])
 def test_one_width_is_shown_as_such(bandwidth):
     model = SmoothBetaClassifier(bandwidth).fit(*table())
     display = BandwidthDisplay.from_estimator(model)
-    assert len(display.candidates) == 0
-    title = display.ax_[0].get_title(loc="left")
-    assert "nothing was weighed" in title
-    assert display.ax_[0].lines[0].get_xdata()[0] == model.bandwidth_ * model.scale_[0]
+    assert len(display.widths) == 0
+    assert "no others were scored" in display.ax_.get_title(loc="left")
+    assert display.ax_.lines[0].get_xdata()[0] == model.bandwidth_ * model.scale_[0]
 
 
-def test_classes_contexts_and_relevances_are_scored_too():
+def test_classes_contexts_and_planes_are_scored_too():
     for model in (
-        SmoothBetaClassifier().fit(*table(d=2)),
-        SmoothBetaClassifier(0.3, scale="ard").fit(*table(d=2)),
-        SmoothBetaClassifier().fit(*table(), context=contexts.background(0.1)),
-        SmoothBetaClassifier().fit(table()[0], np.arange(400) % 3),
+        SmoothBetaClassifier("loo").fit(*table(d=2)),
+        SmoothBetaClassifier(method="windows").fit(*table(), context=contexts.background(0.1)),
+        SmoothBetaClassifier("loo").fit(table()[0], np.arange(400) % 3),
     ):
         display = BandwidthDisplay.from_estimator(model)
-        widths = display.candidates["width"]
-        assert np.isclose(widths, model.bandwidth_).any()
+        assert (display.widths == model.bandwidth_).sum() == 1
+
+
+def test_the_default_has_no_width_to_show(line):
+    with pytest.raises(ValueError, match=r"model: method='auto' has no width.*ComponentsDisplay"):
+        BandwidthDisplay.from_estimator(line)
+    assert not plt.get_fignums()
+
+
+# Components --------------------------------------------------------------------------------
+
+
+def test_components_are_those_of_the_model(levels):
+    display = ComponentsDisplay.from_estimator(levels)
+    table = levels.weights_
+    assert sum(group.weight for group in display.groups) == pytest.approx(1.0)
+    by_part = {group.named(display.names): group for group in display.groups}
+    of_days = table[(table["part"] == "windows") & (table["stretch"] == [1.0, 0.0]).all(axis=1)]
+    days = by_part["windows along day"]
+    assert days.weight == pytest.approx(of_days["weight"].sum())
+    assert days.weight > 0.9
+    np.testing.assert_allclose(
+        [days.least[0], days.most[0]],
+        np.array([of_days["width"].min(), of_days["width"].max()]) * 39,
+    )
+    assert days.least[1] == np.inf
+    np.testing.assert_array_equal(by_part["process"].least, levels.length_scales_)
+
+
+def test_reaches_and_weights_are_drawn(levels):
+    display = ComponentsDisplay.from_estimator(levels)
+    reaches, weights = display.ax_
+    assert [text.get_text() for text in reaches.get_yticklabels()] == ["day", "hour"]
+    shares = levels.length_scales_ / np.ptp(levels.bounds_, axis=1)
+    np.testing.assert_allclose(lines_of(reaches)["process"][:, 0], shares)
+    tall = [bar.get_width() for bar in weights.containers[0]]
+    shown = [text.get_text() for text in weights.get_yticklabels()]
+    assert "process" in shown
+    for name, width in zip(shown, tall, strict=True):
+        expected = [g.weight for g in display.groups if g.named(display.names) == name]
+        assert [width] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("model", ["scored", "plane", "classes", "guessed", "line"])
+def test_every_model_has_components(model, request):
+    model = request.getfixturevalue(model)
+    display = ComponentsDisplay.from_estimator(model)
+    assert sum(group.weight for group in display.groups) == pytest.approx(1.0)
+    if model.bandwidth != "auto":
+        (group,) = display.groups
+        np.testing.assert_array_equal(group.most, model.bandwidth_ * model.scale_)
 
 
 # Windows -----------------------------------------------------------------------------------
@@ -423,74 +479,140 @@ def test_classes_contexts_and_relevances_are_scored_too():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_windows_hold_what_is_near(metric, d):
     X, y = table(n=500, d=d)
-    model = SmoothBetaClassifier(metric=metric).fit(X, y)
+    model = SmoothBetaClassifier("loo", metric=metric).fit(X, y)
     x = X.iloc[[7]]
-    display = WindowDisplay.from_estimator(model, x)
+    near = WindowDisplay.from_estimator(model, x).near
     scipy_name = {"manhattan": "cityblock"}.get(metric, metric)
-    for k, record in enumerate(model.weights_):
-        unit = record["relevance"] / model.scale_
-        inside = cdist(x * unit, X * unit, scipy_name)[0] <= record["width"] * (1 + 1e-12)
-        assert display.windows.trials[k] == inside.sum()
-        assert display.windows.successes[k] == (inside & (y == "dead")).sum()
-        # What is as far as a window reaches, along one feature, is on its border.
-        reached = display.windows.reach[k] * unit
-        np.testing.assert_allclose(reached, record["width"], rtol=1e-12)
+    apart = cdist(x / model.scale_, X / model.scale_, scipy_name)[0]
+    inside = apart <= model.bandwidth_ * (1 + 1e-12)
+    assert (near.trials, near.successes) == (inside.sum(), (inside & (y == "dead")).sum())
+    # What is as far as a window reaches, along one feature, is on its border.
+    reach = (near.high - near.low) / 2
+    np.testing.assert_allclose(reach / model.scale_, model.bandwidth_, rtol=1e-12)
 
 
-def test_densities_add_up_to_the_posterior(line):
-    display = WindowDisplay.from_estimator(line, [4.0], level=0.9)
-    posterior = line.posterior(frame(line, [[4.0]]))
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_near_is_a_length_scale_by_default(d):
+    X, y = table(n=500, d=d)
+    model = SmoothBetaClassifier().fit(X, y)
+    x = X.iloc[[7]]
+    near = WindowDisplay.from_estimator(model, x, class_="alive").near
+    apart = cdist(x, X, "seuclidean", V=model.length_scales_**2)[0]
+    inside = apart <= 1.0
+    assert (near.trials, near.successes) == (inside.sum(), (inside & (y == "alive")).sum())
+    np.testing.assert_allclose(near.low, x.to_numpy()[0] - model.length_scales_)
+    np.testing.assert_allclose(near.high, x.to_numpy()[0] + model.length_scales_)
+
+
+def test_near_is_a_ratio_where_logarithms_are_smooth():
+    rng = np.random.default_rng(0)
+    dose = 10.0 ** rng.uniform(-2, 2, size=(2_000, 1))
+    y = rng.uniform(size=2_000) < 0.5 + 0.5 * np.sin(3 * np.log10(dose[:, 0]))
+    model = SmoothBetaClassifier(scale="log").fit(dose, y)
+    display = WindowDisplay.from_estimator(model, [1.0])
+    (low,), (high,) = display.near.low, display.near.high
+    assert low * high == pytest.approx(1.0)
+    inside = (dose[:, 0] >= low) & (dose[:, 0] <= high)
+    assert (display.near.trials, display.near.successes) == (inside.sum(), y[inside].sum())
+    process = model.weights_[model.weights_["part"] == "process"][0]
+    span = np.log(dose.max() / dose.min())
+    assert np.log(high) == pytest.approx(process["length_scales"][0] * span)
+
+
+@pytest.mark.parametrize("name", ["line", "levels", "scored"])
+def test_densities_add_up_to_the_posterior(name, request):
+    model = request.getfixturevalue(name)
+    x = [4.0] if name != "levels" else [4.0, 12.0]
+    display = WindowDisplay.from_estimator(model, x, level=0.9)
+    posterior = model.posterior(frame(model, [x]))
     np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
-    together = display.windows.weight @ display.windows.density
-    np.testing.assert_allclose(display.density, together, rtol=1e-9)
+    together = sum(part.weight * part.density for part in display.parts)
+    # Parts of hardly any weight are left out.
+    np.testing.assert_allclose(display.density, together, atol=0.02 * display.density.max())
     assert (display.low, display.high) == tuple(np.ravel(posterior.interval(0.9)))
     assert np.trapezoid(display.density, display.p) == pytest.approx(1.0, abs=5e-3)
 
 
-def test_the_first_class_of_a_window(line):
-    dead = WindowDisplay.from_estimator(line, [4.0])
-    alive = WindowDisplay.from_estimator(line, [4.0], class_="alive")
-    np.testing.assert_allclose(alive.p, 1 - dead.p[::-1], atol=1e-12)
+def test_a_process_and_windows_of_what_it_leaves_over_are_drawn_apart():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(5_000, 1))
+    model = SmoothBetaClassifier().fit(X, rng.uniform(size=5_000) < 0.2 + 0.6 * (X[:, 0] > 0.37))
+    display = WindowDisplay.from_estimator(model, [0.37])
+    weights = {part.name: part.weight for part in display.parts}
+    is_window = model.weights_["part"] == "windows"
+    assert weights["windows"] == pytest.approx(model.weights_["weight"][is_window].sum())
+    assert 0.1 < weights["windows"] < 0.9
+    drawn = lines_of(display.ax_[1])
+    for part in display.parts:
+        expected = part.weight * part.density
+        np.testing.assert_array_equal(
+            drawn[f"{part.name}, weight {part.weight:.2f}"][:, 1], expected
+        )
+        assert np.trapezoid(part.density, display.p) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["line", "scored"])
+def test_the_first_class_of_a_window(name, request):
+    model = request.getfixturevalue(name)
+    dead = WindowDisplay.from_estimator(model, [4.0])
+    alive = WindowDisplay.from_estimator(model, [4.0], class_="alive")
+    np.testing.assert_allclose(alive.p, 1 - dead.p[::-1], atol=1e-9)
     np.testing.assert_allclose(alive.density, dead.density[::-1], rtol=1e-6)
-    np.testing.assert_array_equal(
-        alive.windows.successes, dead.windows.trials - dead.windows.successes
-    )
+    assert alive.near.successes == dead.near.trials - dead.near.successes
 
 
-def test_strips_reach_as_far_as_windows(line):
-    display = WindowDisplay.from_estimator(line, [4.0])
-    bars = [bar for each in display.ax_[0].containers for bar in each]
-    assert len(bars) == len(line.weights_)
-    for bar, record in zip(bars, line.weights_, strict=True):
-        reach = record["width"] * line.scale_[0]
-        assert bar.get_x() == pytest.approx(4.0 - reach)
-        assert bar.get_width() == pytest.approx(2 * reach)
-    heights = [bar.get_y() for bar in bars]
-    assert heights == sorted(heights, reverse=True)
+@pytest.mark.parametrize("name", ["line", "scored"])
+def test_strips_reach_as_far_as_what_is_near(name, request):
+    model = request.getfixturevalue(name)
+    display = WindowDisplay.from_estimator(model, [4.0])
+    (strip,) = display.ax_[0].patches
+    if name == "line":
+        (reach,) = model.length_scales_
+    else:
+        reach = model.bandwidth_ * model.scale_[0]
+    assert strip.get_x() == pytest.approx(4.0 - reach)
+    assert strip.get_width() == pytest.approx(2 * reach)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
 def test_outlines_are_borders_of_windows(metric):
     X, y = table(d=2)
-    model = SmoothBetaClassifier(metric=metric).fit(X, y)
+    model = SmoothBetaClassifier("loo", metric=metric).fit(X, y)
     display = WindowDisplay.from_estimator(model, [4.0, 6.0])
-    drawn = [each.get_xydata() for each in display.ax_[0].lines[1:-1]]
+    (outline,) = [each.get_xydata() for each in display.ax_[0].lines[1:-1]]
     order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[metric]
-    for outline, record in zip(drawn, model.weights_, strict=True):
-        steps = (outline - [4.0, 6.0]) / model.scale_ * record["relevance"]
-        np.testing.assert_allclose(np.linalg.norm(steps, order, axis=1), record["width"])
+    steps = (outline - [4.0, 6.0]) / model.scale_
+    np.testing.assert_allclose(np.linalg.norm(steps, order, axis=1), model.bandwidth_)
+
+
+def test_the_outline_of_length_scales_is_an_ellipse():
+    model = SmoothBetaClassifier(metric="chebyshev").fit(*table(d=2))
+    display = WindowDisplay.from_estimator(model, [4.0, 6.0])
+    (outline,) = [each.get_xydata() for each in display.ax_[0].lines[1:-1]]
+    steps = (outline - [4.0, 6.0]) / model.length_scales_
+    np.testing.assert_allclose(np.linalg.norm(steps, axis=1), 1.0)
 
 
 def test_windows_after_contexts_and_of_classes(guessed, classes):
     display = WindowDisplay.from_estimator(guessed, [4.0])
-    assert display.windows.successes is None
+    assert display.near.successes is None
     posterior = guessed.posterior(frame(guessed, [[4.0]]))
     np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
-    several = SmoothBetaClassifier().fit(*table(), context=contexts.background(0.1))
-    assert len(several.weights_) > 1
-    display = WindowDisplay.from_estimator(several, [4.0])
-    together = display.windows.weight @ display.windows.density
-    np.testing.assert_allclose(together, display.density, rtol=1e-6)
+    display = WindowDisplay.from_estimator(classes, [4.0], class_="ill")
+    marginal = classes.posterior(frame(classes, [[4.0]])).marginal(2)
+    np.testing.assert_allclose(display.density, marginal.pdf(display.p))
+
+
+def test_the_default_after_contexts_and_of_classes():
+    X, y = table()
+    guessed = SmoothBetaClassifier().fit(X, y, context=contexts.background(0.1))
+    display = WindowDisplay.from_estimator(guessed, [4.0])
+    posterior = guessed.posterior(frame(guessed, [[4.0]]))
+    np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
+    inside = np.abs(X["dose"] - 4.0) <= guessed.length_scales_[0]
+    # Outcomes as they were seen.
+    assert display.near.successes == (inside & (y == "dead")).sum()
+    classes = SmoothBetaClassifier().fit(X, np.where(X["dose"] < 2, "ill", y))
     display = WindowDisplay.from_estimator(classes, [4.0], class_="ill")
     marginal = classes.posterior(frame(classes, [[4.0]])).marginal(2)
     np.testing.assert_allclose(display.density, marginal.pdf(display.p))
@@ -500,8 +622,13 @@ def test_a_constant_feature_and_a_point_outside():
     X = np.stack([np.linspace(0, 1, 50), np.full(50, 3.0)], axis=1)
     model = SmoothBetaClassifier(0.2).fit(X, np.arange(50) % 2)
     display = WindowDisplay.from_estimator(model, [7.0, 3.0])
-    assert display.windows.trials.tolist() == [0.0]
+    assert display.near.trials == 0.0
     display.figure_.canvas.draw()
+    process = SmoothBetaClassifier().fit(X, X[:, 0] > 0.5)
+    near = WindowDisplay.from_estimator(process, [0.5, 3.0]).near
+    assert near.trials == (np.abs(X[:, 0] - 0.5) <= process.length_scales_[0]).sum()
+    assert (near.low[1], near.high[1]) == (-np.inf, np.inf)
+    assert ComponentsDisplay.from_estimator(process).groups[0].features == (0,)
     assert FieldDisplay.from_estimator(model, grid_resolution=5).features == ("x0",)
     flat = FieldDisplay.from_estimator(model, features=[0, 1], grid_resolution=5)
     flat.figure_.canvas.draw()
@@ -511,28 +638,29 @@ def test_a_constant_feature_and_a_point_outside():
 # Axes --------------------------------------------------------------------------------------
 
 
-def displays(line, plane):
+def displays(line, plane, scored, levels):
     return {
         "curve": lambda ax=None: FieldDisplay.from_estimator(line, ax=ax),
         "map": lambda ax=None: FieldDisplay.from_estimator(plane, grid_resolution=9, ax=ax),
         "calibration": lambda ax=None: CalibrationDisplay.from_model(plane, ax=ax),
-        "bandwidth": lambda ax=None: BandwidthDisplay.from_estimator(line, ax=ax),
+        "bandwidth": lambda ax=None: BandwidthDisplay.from_estimator(scored, ax=ax),
+        "components": lambda ax=None: ComponentsDisplay.from_estimator(levels, ax=ax),
         "strips": lambda ax=None: WindowDisplay.from_estimator(line, [4.0], ax=ax),
         "outlines": lambda ax=None: WindowDisplay.from_estimator(plane, [4.0, 5.0], ax=ax),
     }
 
 
-NAMES = ["curve", "map", "calibration", "bandwidth", "strips", "outlines"]
+NAMES = ["curve", "map", "calibration", "bandwidth", "components", "strips", "outlines"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_axes_given_are_drawn_on_and_no_figure_is_made(name, line, plane):
-    make = displays(line, plane)[name]
+def test_axes_given_are_drawn_on_and_no_figure_is_made(name, line, plane, scored, levels):
+    make = displays(line, plane, scored, levels)[name]
     figure, (first, second, third) = plt.subplots(1, 3)
     display = make(first)
     assert display.ax_ is first
     assert display.figure_ is figure
-    if name != "curve":
+    if name not in ("curve", "bandwidth"):
         display = make([second, third])
         assert list(display.ax_) == [second, third]
         assert second.has_data()
@@ -541,8 +669,8 @@ def test_axes_given_are_drawn_on_and_no_figure_is_made(name, line, plane):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_display_can_be_drawn_again(name, line, plane):
-    display = displays(line, plane)[name]()
+def test_a_display_can_be_drawn_again(name, line, plane, scored, levels):
+    display = displays(line, plane, scored, levels)[name]()
     before, old = np.ravel(display.ax_), display.figure_
     assert display.plot() is display
     after = np.ravel(display.ax_)
@@ -556,8 +684,8 @@ def test_a_display_can_be_drawn_again(name, line, plane):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_written_overlaps(name, line, plane):
-    display = displays(line, plane)[name]()
+def test_nothing_written_overlaps(name, line, plane, scored, levels):
+    display = displays(line, plane, scored, levels)[name]()
     display.figure_.canvas.draw()
     for ax in np.ravel(display.ax_):
         texts = [ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
@@ -582,7 +710,7 @@ def test_what_is_no_axes_is_refused(ax, found, line):
     with pytest.raises(ValueError, match=f"ax: found {found}; one Axes is needed"):
         FieldDisplay.from_estimator(line, ax=ax)
     with pytest.raises(ValueError, match=f"ax: found {found}; one Axes or 2 are needed"):
-        BandwidthDisplay.from_estimator(line, ax=ax)
+        ComponentsDisplay.from_estimator(line, ax=ax)
 
 
 # Names -------------------------------------------------------------------------------------
@@ -743,16 +871,16 @@ def test_a_band_under_any_context_holds_all_that_the_band_does(context):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"features": "weight"}, "feature: found 'weight'; the features are dose, age"),
+        ({"features": "weight"}, "features: found 'weight'; the features are dose, age"),
         ({"features": ["dose", "dose"]}, r"features: found \['dose', 'dose'\]"),
         ({"features": []}, r"features: found \[\]"),
-        ({"features": 2}, "feature: found 2; a name or a number from 0 to 1"),
+        ({"features": 2}, "features: found 2; a name or a number from 0 to 1"),
         ({"features": "dose", "at": {"dose": 1.0}}, "at: found 'dose', which is along an axis"),
-        ({"features": "dose", "at": {"age": "old"}}, "at: found 'old' of 'age'"),
-        ({"features": "dose", "at": {"age": np.nan}}, "at: found nan of 'age'"),
+        ({"features": "dose", "at": {"age": "old"}}, "at, feature 'age': found 'old'"),
+        ({"features": "dose", "at": {"age": np.nan}}, "at, feature 'age': found NaN"),
         ({"level": 1.0}, "level: found 1"),
         ({"lipschitz": -1.0}, "lipschitz: found -1.0; a positive number"),
-        ({"grid_resolution": 1}, "grid_resolution: found 1; a whole number from 2 on"),
+        ({"grid_resolution": 1}, "grid_resolution: found 1; a whole number from 2 to"),
         ({"class_": "ill"}, "class_: found 'ill'; the classes are"),
         ({"y": ["dead"]}, "X: found None where y was given"),
         ({"under": [[0.0, 1.0]] * 2}, r"under: found shape \(2, 2\)"),
@@ -772,11 +900,11 @@ def test_fields_say_what_is_wrong(arguments, message, plane):
         ({"n_bins": 0}, "n_bins: found 0"),
         ({"level": 2.0}, "level: found 2.0"),
         ({"y_prob": [0.5, 1.5]}, "y_prob row 1: found 1.5"),
-        ({"y_prob": [0.5, np.nan]}, "y_prob row 1: found nan"),
+        ({"y_prob": [0.5, np.nan]}, "y_prob row 1: found NaN"),
         ({"y_prob": []}, r"y_prob: found shape \(0,\)"),
         ({"successes": [1]}, r"successes: found shape \(1,\)"),
         ({"successes": [1, 2]}, "successes row 1: found 2.0 of 1.0 trials"),
-        ({"weight": [1, 0]}, "successes row 1: found 1.0 of 0.0 trials"),
+        ({"weight": [1, 0]}, "weight row 1: found 0.0; a positive number"),
     ],
     ids=str,
 )
@@ -794,6 +922,7 @@ def test_other_estimators_are_refused(line):
     for make in (
         FieldDisplay.from_estimator,
         BandwidthDisplay.from_estimator,
+        ComponentsDisplay.from_estimator,
         CalibrationDisplay.from_model,
     ):
         with pytest.raises(TypeError, match="found LogisticRegression; a SmoothBetaClassifier"):
@@ -809,8 +938,8 @@ def test_other_estimators_are_refused(line):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([1.0, 2.0], r"x: found \[1.0, 2.0\]; one finite number a feature is needed, 1 in all"),
-        ([np.inf], r"x: found \[inf\]"),
+        ([1.0, 2.0], r"x: found shape \(2,\); one finite number a feature is needed, 1 in all"),
+        ([np.inf], "x row 0: found inf; one finite number"),
         (pd.DataFrame({"dose": [1.0, 2.0]}), "x: found 2 points; one is needed"),
     ],
     ids=["two numbers", "infinite", "two rows"],

@@ -1,7 +1,6 @@
 """What the report says, checked against the trials and against SciPy; browsers are elsewhere."""
 
 import ast
-import dataclasses
 import json
 import re
 import stat
@@ -17,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from betafield import SmoothBetaClassifier, contexts, report
 from betafield.observed import LeftOut
-from betafield.report import advice, calibration, quality, recipe, words
+from betafield.report import advice, calibration, near, quality, recipe, words
 from betafield.report.subject import Belief, Subject
 
 
@@ -76,7 +75,7 @@ KINDS = {
     "one feature": lambda: SmoothBetaClassifier(0.2).fit(*trials()),
     "two": lambda: SmoothBetaClassifier(0.3).fit(*trials(d=2)),
     "four": lambda: SmoothBetaClassifier(0.5).fit(*trials(d=4)),
-    "mixture": lambda: SmoothBetaClassifier().fit(*trials(60)),
+    "scored": lambda: SmoothBetaClassifier("loo").fit(*trials(60)),
     "three classes": lambda: SmoothBetaClassifier(0.2).fit(trials()[0], np.arange(300) % 3),
     "twelve classes": lambda: SmoothBetaClassifier(0.4).fit(
         trials(d=2)[0], [f"c{k % 12}" for k in range(300)]
@@ -101,6 +100,27 @@ KINDS = {
     "prior by function": lambda: SmoothBetaClassifier(
         0.2, prior=lambda X: (1 + X[:, 0], 2 - X[:, 0])
     ).fit(*trials()),
+    "default, one feature": lambda: SmoothBetaClassifier().fit(*trials(60)),
+    "default, two": lambda: SmoothBetaClassifier().fit(*trials(d=2)),
+    "default, four": lambda: SmoothBetaClassifier().fit(*trials(d=4)),
+    "default, three classes": lambda: SmoothBetaClassifier().fit(trials()[0], np.arange(300) % 3),
+    "default, contexts": lambda: SmoothBetaClassifier().fit(
+        *trials(), context=contexts.guess_lapse(guess=0.3)
+    ),
+    "default, pools": lambda: SmoothBetaClassifier().fit(*trials(), context=contexts.pooled(3)),
+    "default, weights": lambda: SmoothBetaClassifier().fit(
+        *trials(), sample_weight=np.full(300, 0.37)
+    ),
+    "default, one place": lambda: SmoothBetaClassifier().fit([[5.0]] * 20, [0, 1] * 10),
+    "default, two trials": lambda: SmoothBetaClassifier().fit([[1e9], [1e9 + 1]], [0, 1]),
+    "default, constant feature": lambda: SmoothBetaClassifier().fit(
+        np.c_[trials()[0], np.ones(300)], trials()[1]
+    ),
+    "default, tiny": lambda: SmoothBetaClassifier().fit(trials()[0] * 1e-200, trials()[1]),
+    "default, all succeed": lambda: SmoothBetaClassifier().partial_fit(
+        [[0.0], [1.0]], [1, 1], classes=[0, 1]
+    ),
+    "process": lambda: SmoothBetaClassifier(method="process").fit(*trials()),
 }
 
 
@@ -113,9 +133,11 @@ def test_every_kind_of_model_has_a_page(kind):
     assert len(json.dumps(page.figures)) < 1_000_000
 
 
-def test_the_same_model_gives_the_same_page(model):
-    again = SmoothBetaClassifier(bandwidth=0.2).fit(*(part[::-1] for part in trials()))
-    assert report.html(model) == report.html(again)
+@pytest.mark.parametrize("bandwidth", [0.2, "auto"])
+def test_the_same_trials_give_the_same_page(bandwidth):
+    first = SmoothBetaClassifier(bandwidth).fit(*trials())
+    again = SmoothBetaClassifier(bandwidth).fit(*(part[::-1] for part in trials()))
+    assert report.html(first) == report.html(again)
 
 
 def test_the_page_asks_for_nothing(model):
@@ -230,11 +252,81 @@ def test_the_next_trials_are_where_none_were_made():
 
 
 def test_features_that_do_not_matter_do_not_part_points():
-    learned = SmoothBetaClassifier(0.1).fit(*trials(d=2)).field_
-    learned = dataclasses.replace(learned, relevance=np.array([1.0, 0.001]))
-    field = Subject(SmoothBetaClassifier.of(learned))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2_000, 2))
+    model = SmoothBetaClassifier().fit(X, rng.uniform(size=2_000) < 0.5 + 0.5 * np.sin(9 * X[:, 0]))
+    assert model.relevance_[1] < 0.1
+    field = Subject(model)
     points = field.domain[advice.best(field).rows]
     assert np.diff(np.sort(points[:, 0])).min() >= 0.09
+
+
+# How near is near --------------------------------------------------------------------------
+
+
+def cells(field):
+    """Return the tables of the section as texts, by the first cell of each row."""
+    made = near.section(field)
+    tables = [block for block in made.blocks if block.kind == "table"]
+    rows = [(re.sub("<[^>]*>", "", str(r[0])), r[1:]) for table in tables for r in table.rows]
+    return {first: [re.sub("<[^>]*>", "", str(cell)) for cell in rest] for first, rest in rows}
+
+
+def test_length_scales_are_told_in_the_units_of_their_features():
+    X, y = trials(500, d=2)
+    X = pd.DataFrame({"dose (mg)": 1e3 * X[:, 0], "age": 50 + 30 * X[:, 1]})
+    model = SmoothBetaClassifier().fit(X, y)
+    field = Subject(model)
+    told = cells(field)
+    for k, column in enumerate(["dose (mg)", "age"]):
+        length, share, relevance, change = told[column]
+        assert length == words.number(model.length_scales_[k])
+        expected = model.length_scales_[k] / np.ptp(X[column])
+        assert float(share.split()[0]) == pytest.approx(expected, abs=2e-3)
+        assert relevance == words.number(model.relevance_[k])
+        mean = model.predict_proba(pd.DataFrame(field.along(k), columns=X.columns))[:, 1]
+        assert change == f"{100 * np.ptp(mean):.1f} points"
+    reach = [words.number(model.length_scales_[k]) for k in field.varying]
+    assert told["process: what is smooth"][1:] == reach
+    assert "length scale" in page_of(model).words
+
+
+def test_a_smooth_probability_is_called_smooth():
+    told = page_of(SmoothBetaClassifier().fit(*trials(1_000))).words
+    assert "Nothing speaks against a smooth probability" in told
+
+
+def test_days_that_differ_are_told():
+    rng = np.random.default_rng(0)
+    day, hour, effect = rng.integers(0, 40, 4_000), rng.uniform(0, 24, 4_000), rng.normal(size=40)
+    y = rng.uniform(size=4_000) < 1 / (1 + np.exp(-2 * effect[day] - np.sin(hour / 4)))
+    model = SmoothBetaClassifier().fit(pd.DataFrame({"day <b>": day, "hour": hour}), y)
+    page = page_of(model)
+    assert "Values of day <b> differ from each other beyond what is smooth (100 % of" in page.words
+    share, reach, hours = cells(Subject(model))["what it leaves over along day &lt;b&gt;"]
+    is_window = model.weights_["part"] == "windows"
+    assert share == words.percent(model.weights_["weight"][is_window].sum())
+    assert hours == "any"
+    assert float(reach.split()[-1]) < 1.0
+
+
+def test_windows_are_told_by_their_reach(model):
+    told = cells(Subject(model))
+    assert told == {"window": ["100 %", words.number(0.2 * np.ptp(trials()[0]))]}
+    assert "The width was given." in page_of(model).words
+    assert "left out one at a time best." in page_of(KINDS["scored"]()).words
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, "auto"])
+def test_trials_near_are_those_within_the_window_that_is_told(bandwidth):
+    X, y = trials(500)
+    field = Subject(SmoothBetaClassifier(bandwidth).fit(X, y))
+    width = 0.1 if bandwidth == 0.1 else 500 ** (-1 / 3)
+    assert field.window == pytest.approx(width)
+    expected = (np.abs(X - 0.5) / np.ptp(X) <= width).sum()
+    assert field.n_near(np.array([[0.5]])) == expected
+    if bandwidth == "auto":
+        assert f"those within {words.percent(width)} of the domain" in page_of(field.model).words
 
 
 # Gaps and warnings -------------------------------------------------------------------------
@@ -273,14 +365,20 @@ def test_the_widest_gap_is_told():
         (lambda: SmoothBetaClassifier(0.5).fit(*trials(50)), "only 50 trials"),
         (KINDS["all succeed"], "No trial ended in failure"),
         (KINDS["constant feature"], "x1 is constant"),
-        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near"),
+        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, and the prior"),
+        (
+            lambda: SmoothBetaClassifier().fit(
+                np.r_[trials(1_000)[0], [[5.0]]], [0, 1, 1] * 333 + [1, 0]
+            ),
+            "no trial is near, what is said there comes from afar",
+        ),
         (
             lambda: SmoothBetaClassifier(0.5).fit(trials(5_000)[0], np.arange(5_000) < 5),
             "success is rare: 5 trials, 0.1 %",
         ),
         (lambda: SmoothBetaClassifier(0.5).fit([[0]] * 90 + [[1]] * 30, [0, 1] * 60), "75.0 %"),
     ],
-    ids=["few", "missing class", "constant", "empty", "rare", "one place"],
+    ids=["few", "missing class", "constant", "empty", "far", "rare", "one place"],
 )
 def test_what_is_wrong_with_the_trials_is_said(make, told):
     assert told in page_of(make()).words
@@ -298,7 +396,7 @@ def test_good_trials_are_called_good():
     [
         SmoothBetaClassifier(),
         SmoothBetaClassifier(0.25, metric="manhattan", scale=np.array([2.0]), n_jobs=2),
-        SmoothBetaClassifier("theory", lipschitz=np.float64(3.0), prior=(0.5, 0.5), degree=1),
+        SmoothBetaClassifier("theory", lipschitz=np.float64(3.0), prior=(0.5, 0.5)),
         SmoothBetaClassifier("loo", bounds=np.array([[0.0, 1.0]]), sharing="mean", scale=None),
     ],
     ids=["usual", "array", "numbers", "bounds"],
@@ -376,7 +474,7 @@ def test_hostile_names_add_no_element():
         ({"lipschitz": -1}, ValueError, "lipschitz: found -1"),
         ({"title": 5}, TypeError, "title: found int"),
         ({"command": ["a"]}, TypeError, "command: found list"),
-        ({"source": 5}, TypeError, "source: found 5"),
+        ({"source": 5}, TypeError, "source: found int"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )

@@ -180,7 +180,7 @@ def plane(folder):
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.uniform(size=(3_000, 2)) * [360, 24], columns=["day", "hour"])
     late = rng.uniform(size=3_000) < X["hour"] / 24
-    model = SmoothBetaClassifier(bandwidth=0.15).fit(X, np.where(late, "late", "on time"))
+    model = SmoothBetaClassifier().fit(X, np.where(late, "late", "on time"))
     report.write(model, folder / "plane.html")
     return model, folder / "plane.html"
 
@@ -190,7 +190,7 @@ def classes(folder):
     rng = np.random.default_rng(2)
     X = rng.uniform(size=(2_000, 2))
     y = np.array(["low", "mid", "top"])[(2.99 * X[:, 0]).astype(int)]
-    model = SmoothBetaClassifier(bandwidth=0.15).fit(X, y)
+    model = SmoothBetaClassifier().fit(X, y)
     report.write(model, folder / "classes.html")
     return model, folder / "classes.html"
 
@@ -199,7 +199,7 @@ def classes(folder):
 def many(folder):
     rng = np.random.default_rng(3)
     X = pd.DataFrame(rng.uniform(size=(1_001, 4)), columns=["heat", "damp", "age", "sort"])
-    model = SmoothBetaClassifier(bandwidth=0.3).fit(X, rng.uniform(size=1_001) < X["heat"])
+    model = SmoothBetaClassifier().fit(X, rng.uniform(size=1_001) < X["heat"])
     report.write(model, folder / "many.html")
     return model, folder / "many.html", X
 

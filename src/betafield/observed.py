@@ -1,4 +1,4 @@
-"""What a fitted model has seen, told by its windows alone: no data is asked for again.
+"""What a fitted model has seen, told by the sums that it keeps: no data is asked for again.
 
 observed   the distinct places, their trials and how these ended
 binned     the share of successes along one feature, with its interval
@@ -7,7 +7,6 @@ left_out   how a model with the same parameters predicts trials that it has not 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,13 +14,17 @@ import numpy.typing as npt
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
+from betafield import checks
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence import Evidence, Totals
 from betafield.evidence.columns import of_trials, untallied
+from betafield.field import Field
+from betafield.methods import AnyField
 from betafield.posteriors.base import blocks
+from betafield.smooth import SmoothField
+from betafield.sums import Part, Sums
 
 if TYPE_CHECKING:
-    from betafield.field import Field
     from betafield.windows import Places
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 FOLDS = 5
 # Whole trials below which there is nothing to be learned by leaving a fifth of them out.
 FEWEST = 10
+# Bins that may be asked for.
+MOST_BINS = 100_000
 # Points at which posteriors are held at once.
 BLOCK = 1 << 14
 
@@ -40,8 +45,8 @@ class Observed(NamedTuple):
     Parameters
     ----------
     points : array of shape (n, d)
-        The places, in the features' own units, sorted. They are restored from scaled units, so the
-        last digit may differ from what was given.
+        The places, in the features' own units, sorted. Those of windows are restored from scaled
+        units, so the last digit may differ from what was given.
     trials : array of shape (n,)
         Trials at each; the sum of their weights.
     counts : array of shape (n, K) or None
@@ -118,45 +123,55 @@ def feature_names(model: Any) -> tuple[str, ...]:
 def observed(model: SmoothBetaClassifier) -> Observed:
     """Return what a fitted model has seen, by distinct place.
 
-    Without contexts, all of it. Trials that teach nothing, whose context has equal coefficients,
-    are not among what any model keeps. Under `sharing="mean"` the outcomes are those seen, under
-    whatever distortion. Under `sharing="exact"` only their likelihoods are kept, so there are
-    trials but no counts.
+    All of it, apart from trials that teach nothing, whose context has equal coefficients: no model
+    keeps them. Outcomes under contexts are those seen, under whatever distortion. Windows with
+    `sharing="exact"` keep only their likelihoods, so there are trials but no counts.
 
     Examples
     --------
     >>> from betafield import SmoothBetaClassifier
-    >>> model = SmoothBetaClassifier(bandwidth=1.0).fit([[1], [3], [1], [2]], [0, 1, 1, 1])
+    >>> model = SmoothBetaClassifier().fit([[1], [3], [1], [2]], [0, 1, 1, 1])
     >>> seen = observed(model)
     >>> seen.points.ravel().tolist(), seen.trials.tolist(), seen.successes.tolist()
     ([1.0, 2.0, 3.0], [2.0, 1.0, 1.0], [1.0, 1.0, 1.0])
     """
-    places = _places(model)
-    if model.field_.totals.distorted and model.field_.sharing == "exact":
-        axes, (trials,) = _joined(places.axes, _sizes(model, places)[None])
-        return Observed(_points(model, axes), trials, None, feature_names(model), _LIKELIHOODS)
-    k = len(model.classes_)
+    require_model(model)
+    field, names = model.field_, feature_names(model)
+    if isinstance(field, SmoothField):
+        points, counts = _kept(field.sums)
+        return Observed(points, counts.sum(axis=1), counts, names)
+    places = _places(field)
+    if field.totals.distorted and field.sharing == "exact":
+        axes, (trials,) = _joined(places.axes, _sizes(field, places)[None])
+        return Observed(_points(field, axes), trials, None, names, _LIKELIHOODS)
+    k = len(field.classes)
     axes, sums = _joined(places.axes, places.counts[: 2 * k])
     counts = untallied(sums.T, k).astype(np.float64)
-    return Observed(_points(model, axes), counts.sum(axis=1), counts, feature_names(model))
+    return Observed(_points(field, axes), counts.sum(axis=1), counts, names)
 
 
 _LIKELIHOODS = (
-    "trials under contexts are kept as likelihoods, with sharing='exact', and not as outcomes"
+    "windows keep trials under contexts as likelihoods, with sharing='exact', and not as outcomes"
 )
 
 
-def _places(model: SmoothBetaClassifier) -> Places:
+def _kept(sums: Sums) -> tuple[Floats, Floats]:
+    """Return the distinct points, sorted, and the trials per class at each, contexts aside."""
+    rows = sums.rows()
+    axes, counts = _joined(np.ascontiguousarray(rows.points.T), rows.counts)
+    return np.ascontiguousarray(axes.T), counts.T * rows.unit
+
+
+def _places(field: Field) -> Places:
     """Return all places, in scaled units, in new arrays; one may stand there several times."""
     from betafield.windows import Forest
     from betafield.windows.base import concatenate
 
-    require_model(model)
-    if not isinstance(model.windows_, Forest):
+    if not isinstance(field.windows, Forest):
         raise TypeError(
             "model: its trials are on workers; `model.compute()` gives a local one that has them"
         )
-    return concatenate(model.field_.places())
+    return concatenate(field.places())
 
 
 def require_model(model: Any) -> None:
@@ -166,18 +181,17 @@ def require_model(model: Any) -> None:
     check_is_fitted(model)
 
 
-def _points(model: SmoothBetaClassifier, axes: Floats) -> Floats:
+def _points(field: Field, axes: Floats) -> Floats:
     """Return places in the features' own units; rounding takes none out of the bounds given."""
-    points = model.field_.units.restored(axes)
-    if model.bounds is not None:
-        points = points.clip(*model.bounds_.T)
+    points = field.units.restored(axes)
+    if field.options.bounds is not None:
+        points = points.clip(*field.bounds.T)
     return np.ascontiguousarray(points)
 
 
-def _sizes(model: SmoothBetaClassifier, places: Places) -> Floats:
+def _sizes(field: Field, places: Places) -> Floats:
     """Return the number of trials of each place, whatever is known of them."""
-    polynomials = model.field_.polynomials
-    return Evidence(None, places.counts, places.shifts, Totals(), polynomials).weights(2)
+    return Evidence(None, places.counts, places.shifts, Totals(), field.polynomials).weights(2)
 
 
 def _joined(axes: Floats, amounts: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
@@ -228,19 +242,16 @@ def binned(
     >>> bins.edges.tolist(), bins.successes.tolist(), bins.trials.tolist()
     ([0.0, 0.5, 1.0], [4.0, 9.0], [9.0, 9.0])
     """
+    checks.instance("seen", seen, Observed, "what `observed` returns is needed")
     if seen.counts is None:
         raise ValueError(f"seen: it has no counts, for {seen.why}")
-    if class_index not in range(seen.counts.shape[1]):
-        raise ValueError(
-            f"class_index: found {class_index!r}; 0 to {seen.counts.shape[1] - 1} are allowed"
-        )
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
-    where = seen.points[:, feature_index(seen.names, feature)]
-    edges = _edges(where, int(n_bins))
+    class_index = checks.whole("class_index", class_index, 0, seen.counts.shape[1] - 1)
+    n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
+    where = seen.points[:, feature_index("feature", seen.names, feature)]
+    edges = _edges(where, n_bins)
     bin_of = np.searchsorted(edges[1:-1], where, side="right")
     trials, successes, place = (
-        np.bincount(bin_of, amounts, len(edges) - 1)
+        np.asarray(np.bincount(bin_of, amounts, len(edges) - 1), dtype=np.float64)
         for amounts in (seen.trials, seen.counts[:, class_index], seen.trials * where)
     )
     some = trials > 0
@@ -252,17 +263,14 @@ def binned(
     )
 
 
-def feature_index(names: tuple[str, ...], feature: int | str) -> int:
-    """Return the number of a feature, given its number or its name."""
+def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
+    """Return the number of a feature, given its number or its name; `what` names the argument."""
     if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature: found {feature!r}; the features are {', '.join(names)}")
-        return names.index(feature)
-    if not isinstance(feature, Integral) or not -len(names) <= feature < len(names):
-        raise ValueError(
-            f"feature: found {feature!r}; a name or a number from 0 to {len(names) - 1} is needed"
-        )
-    return int(feature) % len(names)
+        rule = f"the features are {', '.join(names)}"
+        return names.index(checks.one_of(what, feature, names, rule))
+    last = len(names) - 1
+    rule = f"a name or a number from 0 to {last} is needed"
+    return checks.whole(what, feature, -len(names), last, rule) % len(names)
 
 
 def _edges(where: Floats, n_bins: int) -> Floats:
@@ -285,13 +293,17 @@ def share_interval(
     >>> low.round(4).tolist(), high.round(4).tolist()
     ([0.0, 0.1871], [0.3085, 0.8129])
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-    successes, trials = (np.asarray(each, dtype=np.float64) for each in (successes, trials))
-    failures, tail = trials - successes, 0.5 * (1.0 - level)
-    low = special.betaincinv(np.maximum(successes, 1e-300), failures + 1.0, tail)
-    high = special.betainccinv(successes + 1.0, np.maximum(failures, 1e-300), tail)
-    return np.where(successes > 0, low, 0.0), np.where(failures > 0, high, 1.0)
+    level = checks.share("level", level)
+    n = checks.finite("trials", trials)
+    won = checks.finite("successes", successes)
+    checks.shaped("successes", won, n.shape, f"as many as trials are needed, {n.shape}")
+    rule = "from 0 to all of the trials are possible"
+    checks.require_all((won >= 0.0) & (won <= n), "successes", won, rule)
+    lost, tail = n - won, 0.5 * (1.0 - level)
+    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
+    high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
+    share = won / np.maximum(n, 1e-300)
+    return np.minimum(low, share), np.maximum(high, share)  # which rounding leaves out
 
 
 # Left out ----------------------------------------------------------------------------------
@@ -314,9 +326,10 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
 
     The trials are dealt into five folds at random, each trial by itself, also those of one place:
     new trials come where earlier ones came. For each fold a model with the same parameters and
-    units learns from the other four, and predicts the trials of the fold. Windows that were chosen
-    by all trials are kept: they are few numbers, and to choose them is most of the time of a fit.
-    What weights that are not whole leave over at a place goes to one fold together.
+    units learns from the other four, and predicts the trials of the fold. Length scales, widths and
+    weights that were found for all trials are kept: they are few numbers, and to find them is most
+    of the time of a fit. What weights that are not whole leave over at a place goes to one fold
+    together.
 
     Parameters
     ----------
@@ -343,16 +356,13 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     >>> int(trials.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
     (1000, True)
     """
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n: found {n!r}; a whole number from 1 on is needed")
+    n, rng = checks.whole("n", n), checks.generator("random_state", random_state)
     if why_not_left_out(model) is not None:
         return None
-    field, places = model.field_, _places(model)
-    axes, counts = _joined(places.axes, places.counts)
-    rng = np.random.default_rng(random_state)
-    asked = np.zeros(axes.shape[1], dtype=np.bool_)
-    asked[rng.permutation(axes.shape[1])[: int(n)]] = True
-    parts = [_predicted(field, axes, counts, fold, asked) for fold in _dealt(counts, rng)]
+    learner = _Learner.of(model.field_)
+    asked = np.zeros(len(learner.points), dtype=np.bool_)
+    asked[rng.permutation(len(asked))[:n]] = True
+    parts = [_predicted(learner, fold, asked) for fold in _dealt(learner.counts, rng)]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -369,35 +379,61 @@ def _dealt(counts: Ints, rng: np.random.Generator) -> list[Ints]:
     return folds
 
 
-def _predicted(
-    field: Field, axes: Floats, counts: Ints, fold: Ints, asked: npt.NDArray[np.bool_]
-) -> LeftOut:
+class _Learner(NamedTuple):
+    """A field, and the distinct places of its trials, which may be learned from in part.
+
+    `points` (n, d) and `places` are the same, in the features' own units and in those of the
+    field's places; `counts` (c, n) are laid out as `evidence.columns` has it.
+    """
+
+    field: AnyField
+    points: Floats
+    places: Floats
+    counts: Ints
+
+    @classmethod
+    def of(cls, field: AnyField) -> _Learner:
+        """Return the field with all of its trials."""
+        if isinstance(field, SmoothField):
+            (part,) = field.sums.distinct().parts[0]
+            return cls(field, part.points, part.points, part.counts)
+        places = _places(field)
+        axes, counts = _joined(places.axes, places.counts)
+        return cls(field, field.units.restored(axes), axes.T, counts)
+
+    def taught(self, counts: Ints) -> AnyField:
+        """Return the field with what was found for all trials that knows these counts only."""
+        from betafield.windows import Places
+
+        there = counts.any(axis=0)
+        totals = of_trials(*(int(part.sum()) for part in (counts[:2], counts[2:])))
+        places, counts = self.places[there], counts[:, there]
+        if isinstance(self.field, SmoothField):
+            part = Part(places, counts, np.empty((len(places), 0)))
+            return self.field.with_only(Sums(places.shape[1], 2, totals, {0: (part,)}))
+        return self.field.with_only(Places(np.ascontiguousarray(places.T), counts), totals)
+
+    def expected(self, points: Floats) -> Floats:
+        """Return the probabilities of success before any trial."""
+        if isinstance(self.field, SmoothField):
+            return np.full(len(points), 0.5)
+        shapes = np.broadcast_to(self.field.shapes(points), (len(points), 2))
+        return np.asarray(shapes[:, 1] / shapes.sum(axis=1))
+
+
+def _predicted(learner: _Learner, fold: Ints, asked: npt.NDArray[np.bool_]) -> LeftOut:
     """Return what the other folds say of the trials of this one at the places asked."""
     asked = asked & fold.any(axis=0)
-    points = field.units.restored(axes[:, asked])
     ended = untallied(fold[:, asked].T, 2).astype(np.float64)
-    predicted = _chances(field, axes, counts - fold, points)
+    predicted = _chances(learner, learner.counts - fold, learner.points[asked])
     return LeftOut(predicted, ended[:, 1], ended.sum(axis=1))
 
 
-def _chances(field: Field, axes: Floats, counts: Ints, points: Floats) -> Floats:
+def _chances(learner: _Learner, counts: Ints, points: Floats) -> Floats:
     """Return the probabilities of success at some points, learned from these counts only."""
     if not counts.any():
-        shapes = np.broadcast_to(field.shapes(points), (len(points), 2))
-        return np.asarray(shapes[:, 1] / shapes.sum(axis=1))
-    learner, chances = _learner(field, axes, counts), np.empty(len(points))
+        return learner.expected(points)
+    field, chances = learner.taught(counts), np.empty(len(points))
     for block in blocks(len(points), BLOCK):
-        chances[block] = learner.posterior(points[block]).mean()
+        chances[block] = field.mean(points[block])
     return chances
-
-
-def _learner(field: Field, axes: Floats, counts: Ints) -> Field:
-    """Return a field with the same options, units and windows that knows these trials only."""
-    from betafield.windows import Places
-
-    wholes, fractions = (int(part.sum()) for part in (counts[:2], counts[2:]))
-    there = counts.any(axis=0)
-    return field.with_only(
-        Places(axes[:, there], counts[:, there]),
-        of_trials(wholes, fractions),
-    )

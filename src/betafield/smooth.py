@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from betafield.bands import Bands
     from betafield.evidence import Totals
     from betafield.posteriors import Posterior
-    from betafield.process.model import Found, Smooth
-    from betafield.process.model import Sums as ProcessSums
+    from betafield.process.found import Found
+    from betafield.process.model import Smooth
+    from betafield.process.sums import Sums as ProcessSums
     from betafield.windows import Places
 
 Floats = npt.NDArray[np.float64]
@@ -113,16 +114,21 @@ class SmoothField:
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
-        if all(a is b for a, b in zip(options, self.options, strict=True)):
+        if options.is_as(self.options):
             return self
         if _decisive(options) == _decisive(self.options):
             return dataclasses.replace(self, options=options, **self._found_so_far)
         return dataclasses.replace(self, options=options, **NOTHING_FOUND)
 
     def with_only(self, sums: Sums) -> Self:
-        """Return a field with what was found here that knows these trials alone."""
+        """Return a field with what was found here that knows these trials alone.
+
+        Its domain is that of here, of which length scales and widths are shares.
+        """
         found, _ = self.serving
-        return dataclasses.replace(self, sums=sums, found=found, found_at=sums.totals, earlier=None)
+        options = self.options._replace(bounds=self.bounds)
+        kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
+        return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
     # What there is to know about it.
 
@@ -190,9 +196,8 @@ class SmoothField:
 
     @property
     def length_scales(self) -> Floats:
-        """How far trials reach along each feature, in its own units."""
-        shares = np.min([smooth.lengths for smooth in self.smooth], axis=0)
-        return np.asarray(shares * (self.bounds[:, 1] - self.bounds[:, 0]))
+        """How far trials reach along each feature about its middle, in its own units."""
+        return np.asarray(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
@@ -208,7 +213,7 @@ class SmoothField:
     @property
     def weights(self) -> Records:
         """The components in use, the heaviest first; of classes those of the first."""
-        return _records(self.smooth[0], self.features.number)
+        return _records(self.smooth[0], self.serving[0][0], self.features.number)
 
     @functools.cached_property
     def windowed(self) -> Field:
@@ -239,8 +244,7 @@ class SmoothField:
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
-        each = [LatentNormal(s.laws(points, self.options.n_jobs)) for s in self.smooth]
-        return each[0] if len(each) == 1 else joined(each)
+        return believed(self.smooth, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
         """Return the posterior means at each of the points (m, d)."""
@@ -283,12 +287,14 @@ class SmoothField:
     def _find(self) -> tuple[Found, ...]:
         from betafield.process.model import find
 
-        has_windows = self.options.method == "auto"
-        return tuple(find(each, self.bounds, has_windows) for each in self._per_class())
+        has_windows, scale = self.options.method == "auto", _scale(self.options.scale)
+        return tuple(
+            find(each, self.bounds, has_windows, scale=scale) for each in self._per_class()
+        )
 
     def _per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
-        from betafield.process.model import Sums as ProcessSums
+        from betafield.process.sums import Sums as ProcessSums
 
         points, counts, context, unit = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
@@ -310,6 +316,7 @@ def taught(
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
     units.checked_scale(options.scale, features.number)
+    _require_positive(options.scale, some.points)
     if known is None:
         first = added(begun(options, features, classes), some)
         if not first.totals.trials:
@@ -338,6 +345,12 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     return Sums.of(some.points, len(field.classes), seen)
 
 
+def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
+    """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
+    return each[0] if len(each) == 1 else joined(each)
+
+
 def joined(each: list[LatentNormal]) -> Dirichlet:
     """Return what fields of every class against the others believe together."""
     mean = np.stack([post.mean() for post in each], axis=1)
@@ -347,18 +360,51 @@ def joined(each: list[LatentNormal]) -> Dirichlet:
     return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
 
 
+def _require_positive(scale: Any, points: Floats) -> None:
+    """Raise for the first value whose logarithm is asked for and does not exist."""
+    asked = _scale(scale)
+    kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
+    wrong = (points <= 0.0) & (np.array(kinds) == "log")
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"X row {row}, column {column}: found {float(points[row, column])!r} where scale is "
+            "'log'; values must be positive"
+        )
+
+
+def _scale(scale: Any) -> str | tuple[str, ...]:
+    """Return the units in which a process is learned; it learns lengths, so factors are none."""
+    if isinstance(scale, str):
+        return "range" if scale == "std" else scale
+    if isinstance(scale, list | tuple) and all(isinstance(each, str) for each in scale):
+        return tuple(scale)
+    return "range"
+
+
+def _reach(smooth: Smooth) -> Floats:
+    """Return the length scales about the middle of the box, in own units."""
+    half, box = 0.5 * smooth.lengths[None], smooth.boxes[int(np.argmax(smooth.weights))]
+    low, high = (box.outside(np.clip(0.5 + sign * half, 0.0, 1.0))[0] for sign in (-1.0, 1.0))
+    return np.asarray((high - low) * np.maximum(smooth.lengths, 1.0))
+
+
 def _decisive(options: Options) -> tuple[Any, ...]:
     """Return the options on which depends what is found."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
-    scale = options.scale if isinstance(options.scale, str | None) else "given"
-    return options.method, scale, bounds
+    return options.method, _scale(options.scale), bounds
 
 
-def _records(smooth: Smooth, d: int) -> Records:
+def _units(scale: tuple[str, ...]) -> str:
+    return ", ".join(scale) or "range"
+
+
+def _records(smooth: Smooth, found: Found, d: int) -> Records:
     """Return the components of a field as a table."""
     kinds = [
         ("part", "U7"),
         ("link", "U13"),
+        ("units", "U64"),
         ("length_scales", np.float64, (d,)),
         ("stretch", np.float64, (d,)),
         ("width", np.float64),
@@ -368,9 +414,21 @@ def _records(smooth: Smooth, d: int) -> Records:
     nothing = np.full(d, np.nan)
     rest = 1.0 - sum(window.weight for window in smooth.windows)
     rows = [
-        ("process", fit.problem.link.name, fit.lengths, nothing, np.nan, np.nan, rest * weight)
-        for fit, weight in zip(smooth.fits, smooth.weights, strict=True)
+        (
+            "process",
+            fit.problem.link.name,
+            _units(component.scale),
+            fit.lengths,
+            nothing,
+            np.nan,
+            np.nan,
+            rest * weight,
+        )
+        for fit, weight, component in zip(
+            smooth.fits, smooth.weights, found.components, strict=True
+        )
     ]
-    rows += [("windows", "logit", nothing, *window) for window in smooth.windows]
+    first = _units(found.components[0].scale)
+    rows += [("windows", "logit", first, nothing, *window[:4]) for window in smooth.windows]
     table = np.array([tuple(row) for row in rows], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]

@@ -43,6 +43,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
     if not callable(options.prior):
         priors.shapes(options.prior, nowhere, len(classes))
     if options.is_smooth:
+        units.checked_scale(options.scale, features.number)
         return smooth.begun(options, features, classes)
     corners = nowhere
     if options.bounds is None:

@@ -17,7 +17,9 @@ Floats = npt.NDArray[np.float64]
 # A function of points and their weights.
 Column = Callable[[Floats, Floats], Floats]
 
-SCALES = ("auto", "range", "std")
+SCALES = ("auto", "range", "std", "rank", "log")
+# Those of a process only, which may be given feature by feature.
+CURVED = ("range", "rank", "log")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
     if scale is None:
         return Units(np.zeros(d), np.ones(d))
     given = checked_scale(scale, d)
+    if is_curved(scale):
+        raise ValueError(
+            f"scale: found {scale!r}, which is for method='auto' and 'process'; windows are "
+            "measured by 'auto', 'range', 'std', None, or one number per feature"
+        )
     if given is not None:
         return Units(bounds[:, 0], given)
     require_span(bounds)
@@ -72,13 +79,28 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
     return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
 
 
+def is_curved(scale: Any) -> bool:
+    """Return whether units are asked for that are not those of a line, by name."""
+    if isinstance(scale, str):
+        return scale in ("rank", "log")
+    return isinstance(scale, list | tuple) and any(isinstance(each, str) for each in scale)
+
+
 def checked_scale(scale: Any, d: int) -> Floats | None:
     """Return the units that were given as numbers, if they were; raise for what is no scale."""
     if scale is None:
         return None
     if isinstance(scale, str):
-        rule = "allowed are 'auto', 'range', 'std', None, or one number per feature"
+        rule = (
+            "allowed are 'auto', 'range', 'std', 'rank', 'log', None, one number per feature, or "
+            "one of 'range', 'rank', 'log' per feature"
+        )
         checks.one_of("scale", scale, SCALES, rule)
+        return None
+    if isinstance(scale, list | tuple) and scale and all(isinstance(each, str) for each in scale):
+        for each in scale:
+            checks.one_of("scale", each, CURVED)
+        checks.require(len(scale) == d, "scale", scale, f"one per feature is needed, {d}")
         return None
     unit = checks.array("scale", scale, "one number per feature is needed").copy()
     checks.shaped("scale", unit, (d,), f"one number per feature is needed, ({d},)")

@@ -123,6 +123,33 @@ def test_parts_cannot_be_seen(monkeypatch, long, context, d):
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_levels_stay_levels_to_the_last_bit(d):
+    rng = np.random.default_rng(9)
+    t = 4 * COARSE.most[d]
+    x = rng.random((t, d))
+    levels = np.sort(rng.random(100))
+    levels[1] = levels[0] + 1e-12
+    day = rng.integers(100, size=t)
+    x[:, 1] = levels[day]
+    y = rng.integers(0, 2, t)
+    rows = gather(x, np.ones(t, np.int64), y, levels=(None, levels, None)[:d])
+    np.testing.assert_array_equal(np.unique(rows.x[:, 1]), np.unique(x[:, 1]))
+    which = np.searchsorted(levels, rows.x[:, 1])
+    np.testing.assert_array_equal(np.bincount(which, rows.trials), np.bincount(day))
+    np.testing.assert_array_equal(np.bincount(which, rows.successes), np.bincount(day, y))
+    assert len(rows.x) < t
+
+
+def test_cells_leave_room_for_levels():
+    few, many = np.linspace(0, 1, 365), np.linspace(0, 1, 512)
+    assert FINE.cut(2, (few, None)).sides == (365, 192)
+    assert FINE.cut(3, (few, None, None)).sides == (365, 18, 18)
+    assert FINE.cut(2, (few, many)).sides == (365, 192)
+    assert FINE.cut(2, (few, few[:200])).sides == (365, 200)
+    assert FINE.cut(3).sides == (40, 40, 40)
+
+
 def test_unequal_contexts_do_not_share_a_cell():
     x = np.full((400, 1), 0.5) + np.linspace(0, 1e-4, 400)[:, None]
     context = np.where(np.arange(400)[:, None] % 2, (0.0, 1.0), (0.5, 0.98))

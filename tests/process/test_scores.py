@@ -20,11 +20,11 @@ SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
 
 
 def process_mean(fits, x):
-    return law.mean([law.surface(f) for f in fits], weights(fits), x)
+    return law.mean([law.surface(f) for f in fits], weights(fits), [x] * len(fits))
 
 
 def contest(fits, rows):
-    return scores.contest(fits, rows, process_mean(fits, rows.x))
+    return scores.contest(fits, rows, (rows.x,) * len(fits))
 
 
 def window_of(x, rows, left, window, ways):
@@ -136,12 +136,12 @@ def test_effects_of_days_are_found():
     truth = expit(effect + 0.8 * -0.2)
     laws = build(table(rows), SQUARE, found).laws(x)
     low, high = mixtures.interval(laws)
-    alone = build(table(rows), SQUARE, found._replace(windows=())).laws(x)
+    plain = find(table(rows), SQUARE, with_windows=False)
+    alone = build(table(rows), SQUARE, plain).laws(x)
     error = np.mean((mixtures.mean(laws) - truth) ** 2)
     assert error < 0.3 * np.mean((mixtures.mean(alone) - truth) ** 2)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.85
-    heaviest = max(found.windows, key=lambda window: window.weight)
-    assert heaviest.stretch.tolist() == [1.0, 0.0]
+    assert found.components[0].effect == 0
 
 
 def test_the_variance_between_days_is_that_of_windows_along_days():
@@ -205,10 +205,15 @@ def test_dropping_windows_early_changes_no_weight_that_matters(monkeypatch):
     np.testing.assert_allclose(w, full, rtol=1e-12)
 
 
-def test_weights_are_half_the_process_before_any_score():
+def test_windows_weigh_by_what_they_gain_over_the_process():
     candidates = (None, *(Window(0, b, 0.3) for b in range(10)))
-    _, w = scores.weighed(scores.Scored(candidates, np.zeros(11)))
-    np.testing.assert_allclose(w, [0.5] + [0.05] * 10)
+    # No better than the process, or worse: nothing.
+    kept, w = scores.weighed(scores.Scored(candidates, np.array([0.0, *[0.0] * 5, *[-1.0] * 5])))
+    assert (kept, w.tolist()) == ((None,), [1.0])
+    # e^(s/4) − 1 = 1 each, of a prior weight of 1/10 of the process's.
+    better = np.array([7.0, *[7.0 + 4.0 * np.log(2.0)] * 10])
+    _, w = scores.weighed(scores.Scored(candidates, better))
+    np.testing.assert_allclose(w, [0.5] + [0.05] * 10, rtol=1e-12)
     kept, w = scores.weighed(scores.Scored(candidates, np.array([-400.0, *[0.0] * 9, -60.0])))
     assert kept[0] is None
     assert len(kept) == 10

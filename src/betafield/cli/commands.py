@@ -83,12 +83,12 @@ def fit(
     yes: options.Yes = None,
     gain: options.Gain = None,
     offset: options.Offset = None,
+    method: options.Method = "auto",
     bandwidth: options.Bandwidth = "auto",
     lipschitz: options.Lipschitz = 1.0,
     metric: options.Metric = "euclidean",
     scale: options.Scale = "auto",
     bounds: options.Bounds = None,
-    degree: options.Degree = "auto",
     prior: options.Prior = "1,1",
     sharing: options.Sharing = "exact",
     out: options.Out = None,
@@ -130,11 +130,11 @@ def fit(
     )
     context = None if distortion is None else distortion.context()
     settings = {
+        "method": method,
         "bandwidth": options.number_or_name(bandwidth),
         "lipschitz": lipschitz,
         "metric": metric,
         "scale": options.scale(scale),
-        "degree": options.number_or_name(degree),
         "prior": options.numbers("--prior", prior),
         "sharing": sharing,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ Facts = dict[str, Any]
 
 def described(model: SmoothBetaClassifier) -> Facts:
     """Return what there is to know about a model, as values that JSON can hold."""
-    from betafield import observed
+    from betafield import components, observed
 
     seen = observed.observed(model)
     successes = None if seen.successes is None else float(seen.successes.sum())
@@ -23,24 +24,42 @@ def described(model: SmoothBetaClassifier) -> Facts:
         "features": _features(model, seen.names),
         "classes": model.classes_.tolist(),
         "distorted": bool(model.field_.totals.distorted),
-        "windows": _windows(model),
+        "components": _components(model),
+        "told": [str(sentence) for sentence in components.told(model)],
         "parameters": _parameters(model),
     }
 
 
 def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts]:
-    rows = zip(names, model.bounds_.tolist(), model.relevance_.tolist(), strict=True)
+    ((_, reach),) = model.field_.reaches
+    columns = (model.bounds_.tolist(), reach.tolist(), model.relevance_.tolist())
     return [
-        {"name": name, "low": low, "high": high, "relevance": relevance}
-        for name, (low, high), relevance in rows
+        {
+            "name": name,
+            "low": low,
+            "high": high,
+            "reach": None if low == high else _finite(far),
+            "relevance": relevance,
+        }
+        for name, (low, high), far, relevance in zip(names, *columns, strict=True)
     ]
 
 
-def _windows(model: SmoothBetaClassifier) -> list[Facts]:
-    return [
-        {name: _plain(record[name]) for name in ("width", "degree", "weight")}
-        for record in model.weights_
-    ]
+def _components(model: SmoothBetaClassifier) -> list[Facts]:
+    """Return the rows of `weights_`; what a component has not is left out, and None is no end."""
+    rows = model.weights_
+    each = [{name: _plain(row[name]) for name in rows.dtype.names or ()} for row in rows]
+    return [{k: _finite(v) for k, v in one.items() if _is_told(v)} for one in each]
+
+
+def _is_told(value: Any) -> bool:
+    """Return whether there is a value: numbers that are missing are NaN."""
+    first = value[0] if isinstance(value, list) else value
+    return not (isinstance(first, float) and math.isnan(first))
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _parameters(model: SmoothBetaClassifier) -> Facts:
@@ -65,21 +84,21 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
         ("places", f"{facts['places']:,}"),
         *(("feature", _feature(each, facts)) for each in facts["features"]),
         ("classes", _classes(facts["classes"])),
-        ("bandwidth", _bandwidth(facts)),
+        *_near(facts),
         *([("contexts", _contexts(facts))] if facts["distorted"] else []),
     ]
 
 
 def settings(facts: Facts) -> list[tuple[str, str]]:
     """Return the options with which the model was learned, but bounds, which are told."""
-    options = ("bandwidth", "lipschitz", "metric", "scale", "degree", "prior", "sharing")
+    options = ("method", "bandwidth", "lipschitz", "metric", "scale", "prior", "sharing")
     return [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
 
 
 def _spelled(value: Any) -> str:
     """Return a value as an option has it."""
     if isinstance(value, list | tuple):
-        return ",".join(f"{each:g}" for each in value)
+        return ",".join(each if isinstance(each, str) else f"{each:g}" for each in value)
     return "none" if value is None else str(value)
 
 
@@ -92,9 +111,18 @@ def _trials(facts: Facts) -> str:
 
 def _feature(each: Facts, facts: Facts) -> str:
     told = f"{each['name']}, from {each['low']:.6g} to {each['high']:.6g}"
-    if len(facts["features"]) == 1 or each["low"] == each["high"]:
+    if each["reach"] is None:
         return told
-    return f"{told}, relevance {each['relevance']:.4g}"
+    if not _has_windows(facts):
+        told += f", length scale {each['reach']:.4g}"
+        if len(facts["features"]) > 1:
+            told += f", relevance {each['relevance']:.4g}"
+    return told
+
+
+def _has_windows(facts: Facts) -> bool:
+    """Return whether these are the paper's windows."""
+    return "part" not in facts["components"][0]
 
 
 def _classes(classes: list[Any]) -> str:
@@ -102,18 +130,23 @@ def _classes(classes: list[Any]) -> str:
     return f"{told}; success is {classes[1]}" if len(classes) == 2 else told
 
 
+def _near(facts: Facts) -> list[tuple[str, str]]:
+    """Return how near is near: a width, or what was learned beside length scales."""
+    if _has_windows(facts):
+        return [("bandwidth", _bandwidth(facts))]
+    return [("learned", said) for said in facts["told"][1:]]
+
+
 def _bandwidth(facts: Facts) -> str:
-    chosen, windows = facts["parameters"]["bandwidth"], facts["windows"]
-    told = f"{windows[0]['width']:.4g} of the domain" if _is_ranged(facts) else None
-    told = told or f"{windows[0]['width']:.4g}"
-    if isinstance(chosen, str):
-        told += f", by {chosen!r}"
-    return told if len(windows) == 1 else f"{told}, the heaviest of {len(windows)} windows"
+    chosen, width = facts["parameters"]["bandwidth"], facts["components"][0]["width"]
+    told = f"{width:.4g} of the domain" if _is_ranged(facts) else f"{width:.4g}"
+    return f"{told}, by {chosen!r}" if isinstance(chosen, str) else told
 
 
 def _is_ranged(facts: Facts) -> bool:
-    return facts["parameters"]["scale"] in ("auto", "range", "ard")
+    return facts["parameters"]["scale"] in ("auto", "range")
 
 
 def _contexts(facts: Facts) -> str:
-    return f"trials were distorted; shared by {facts['parameters']['sharing']!r}"
+    shared = f"shared by {facts['parameters']['sharing']!r}"
+    return f"trials were distorted; {shared if _has_windows(facts) else 'each by its own'}"

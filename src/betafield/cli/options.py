@@ -70,23 +70,37 @@ Weights = Annotated[
     str | None, _option(COLUMNS, "NAME", "Column of weights: 2 is the same as the row twice.")
 ]
 
+Method = Annotated[
+    str,
+    _option(
+        MODEL, "NAME", "auto: a process, and windows of what it leaves over; process; or windows."
+    ),
+]
 Bandwidth = Annotated[
-    str, _option(MODEL, "WIDTH", "How near is near: auto, loo, theory, or a number.")
+    str,
+    _option(MODEL, "WIDTH", "Of windows: loo, theory, or a number. Given, it means windows."),
 ]
 Lipschitz = Annotated[
     float, _option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
 ]
 Metric = Annotated[str, _option(MODEL, "NAME", "euclidean, chebyshev or manhattan.")]
 Scale = Annotated[
-    str, _option(MODEL, "UNITS", "auto, range, ard, none, or a number for each feature: 1,0.5.")
+    str,
+    _option(
+        MODEL,
+        "UNITS",
+        "Units in which it is smooth: auto, range, rank or log, for all features or each: "
+        "log,range. Of windows: auto, range, none, or numbers: 1,0.5.",
+    ),
 ]
 Bounds = Annotated[
     list[str] | None,
     _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
 ]
-Degree = Annotated[str, _option(MODEL, "DEGREE", "Of local polynomials: auto, 0, 1 or 2.")]
-Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "What was believed before.")]
-Sharing = Annotated[str, _option(MODEL, "NAME", "Trials of different contexts: exact or mean.")]
+Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "Of windows: what was believed before.")]
+Sharing = Annotated[
+    str, _option(MODEL, "NAME", "Of windows, trials of different contexts: exact or mean.")
+]
 
 Guess = Annotated[
     str | None, _option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
@@ -242,10 +256,19 @@ def number_or_name(text: str) -> Any:
 
 
 def scale(text: str) -> Any:
-    """Return units by name, none of them, or one for each feature."""
+    """Return units by name, none of them, or one for each feature.
+
+    Examples
+    --------
+    >>> scale("none"), scale("log"), scale("log,range"), scale("1,1/2")
+    (None, 'log', ['log', 'range'], [1.0, 0.5])
+    """
     if text == "none":
         return None
-    return text if text.isalpha() else list(numbers("--scale", text))
+    parts = [part.strip() for part in text.split(",")]
+    if all(part.isalpha() for part in parts):
+        return parts if len(parts) > 1 else parts[0]
+    return list(numbers("--scale", text))
 
 
 def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, float]] | None:

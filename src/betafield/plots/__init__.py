@@ -2,7 +2,8 @@
 
     FieldDisplay        the probability over one feature or two, and how sure it is
     CalibrationDisplay  what was predicted against what happened
-    BandwidthDisplay    how well windows of each width predict, and what each weighs
+    ComponentsDisplay   how far a model looks along each feature, and what its components weigh
+    BandwidthDisplay    how well windows of each width predict
     WindowDisplay       what the posterior at one point is made of
 
 All that a picture shows is kept on its object, so that it can be drawn again, elsewhere or by other
@@ -11,7 +12,14 @@ means. Colours can be told apart by colour-blind readers, and names come from th
 
 from betafield.plots.bandwidth import BandwidthDisplay
 from betafield.plots.calibration import CalibrationDisplay
+from betafield.plots.components import ComponentsDisplay
 from betafield.plots.field import FieldDisplay
 from betafield.plots.window import WindowDisplay
 
-__all__ = ["BandwidthDisplay", "CalibrationDisplay", "FieldDisplay", "WindowDisplay"]
+__all__ = [
+    "BandwidthDisplay",
+    "CalibrationDisplay",
+    "ComponentsDisplay",
+    "FieldDisplay",
+    "WindowDisplay",
+]

@@ -8,65 +8,88 @@ import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.style as style
-from betafield import trials
-from betafield.observed import feature_names, observed, require_model
-from betafield.posteriors import Dirichlet, Mixture
+from betafield import checks, trials
+from betafield.components import Group, groups, own
+from betafield.field import Field
+from betafield.observed import Observed, feature_names, observed, require_model
+from betafield.posteriors import Dirichlet, LatentNormal
+from betafield.process.laws import Laws
 from betafield.survey import class_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from betafield.estimators import SmoothBetaClassifier
+    from betafield.methods import AnyField
     from betafield.posteriors import Posterior
+    from betafield.process.boxes import Box
+    from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Windows in colours of their own; the lighter ones share one.
-COLOURED = 4
-# How far is shown, in multiples of how far the widest of those reaches.
+# Groups of components of a lower weight are not drawn.
+LIGHT = 0.01
+# How far is shown, in multiples of how far trials are near.
 MARGIN = 3.0
 # Points of a density, and what it leaves out at each end.
 POINTS, TAIL = 400, 5e-4
 
 
-class Windows(NamedTuple):
-    """The windows of one point, the heaviest first.
+class Near(NamedTuple):
+    """The trials near one point.
 
     Parameters
     ----------
-    weight : array of shape (k,)
-    degree : array of shape (k,)
-        Of the polynomials fitted.
-    reach : array of shape (k, d)
-        How far each reaches along each feature, in the feature's own units; inf where it carries
-        no distance.
-    trials : array of shape (k,)
-        How many it holds.
-    successes : array of shape (k,) or None
-        How many of them ended so; None where outcomes are not kept, as under contexts.
-    density : array of shape (k, m)
-        Of what each says of π.
+    what : str
+        What near is: in the window, or within a length scale.
+    low, high : array of shape (d,)
+        From where to where that is along each feature, in the feature's own units; infinite where
+        it carries no distance.
+    trials : float
+        How many there are.
+    successes : float or None
+        How many of them ended so, as they were seen; None where outcomes are not kept.
     """
 
-    weight: Floats
-    degree: npt.NDArray[np.int64]
-    reach: Floats
-    trials: Floats
-    successes: Floats | None
+    what: str
+    low: Floats
+    high: Floats
+    trials: float
+    successes: float | None
+
+
+class Part(NamedTuple):
+    """What components of one kind say of π.
+
+    Parameters
+    ----------
+    name : str
+    weight : float
+    density : array of shape (m,)
+    """
+
+    name: str
+    weight: float
     density: Floats
 
 
 class WindowDisplay:
-    """The windows of one point: where they reach, what they hold, what each says, and all together.
+    """What is near one point, what was seen there, and what is believed.
 
-    Over one feature windows are strips, the heaviest at the top; over two, their outlines among
-    the places of the trials. With more features, outlines are those of the two most relevant, or
-    of those named.
+    Near is what lies in the window or, by default, within a length scale of the process, whose
+    outline is an ellipse in the units in which it is smooth. Over one feature it is a strip; over
+    two, its outline is drawn among the places of the trials. With more features these are the two
+    most relevant, or those named.
+
+    Where a process and windows of what it leaves over have weights, the density of each is drawn,
+    times its weight: they add up to the posterior's.
 
     Parameters
     ----------
     point : array of shape (d,)
-    windows : Windows
+    near : Near
+    parts : list of Part
+        One where there is one kind of components.
     p, density : arrays of shape (m,)
         Probabilities, and the density of the posterior there.
     mean, low, high : float
@@ -84,13 +107,13 @@ class WindowDisplay:
         Their names.
     event : str
         What π is the probability of, as labels say it.
-    metric : str
-        Which outlines windows have.
+    outline : array of shape (2, m)
+        The border of what is near along two features, all others as at the point; empty of one.
 
     Attributes
     ----------
     ax_ : Axes, or array of two
-        The windows, and the densities.
+        What is near, and the densities.
     figure_ : Figure
 
     Examples
@@ -101,10 +124,8 @@ class WindowDisplay:
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0], [10.0]]), [0, 1, 1, 0, 1]
     >>> model = SmoothBetaClassifier(bandwidth=1.0, scale=None).fit(X, y)
     >>> display = WindowDisplay.from_estimator(model, [1.0])
-    >>> display.windows.trials.tolist(), display.windows.successes.tolist()
-    ([3.0], [2.0])
-    >>> round(display.mean, 2)
-    0.6
+    >>> display.near.trials, display.near.successes, round(display.mean, 2)
+    (3.0, 2.0, 0.6)
     """
 
     ax_: Any
@@ -113,7 +134,8 @@ class WindowDisplay:
     def __init__(
         self,
         point: Floats,
-        windows: Windows,
+        near: Near,
+        parts: list[Part],
         p: Floats,
         density: Floats,
         *,
@@ -126,10 +148,11 @@ class WindowDisplay:
         features: tuple[int, ...] = (0,),
         names: tuple[str, ...] = ("x0",),
         event: str = "P(success)",
-        metric: str = "euclidean",
+        outline: Floats | None = None,
     ) -> None:
         self.point = point
-        self.windows = windows
+        self.near = near
+        self.parts = parts
         self.p = p
         self.density = density
         self.mean = mean
@@ -141,7 +164,7 @@ class WindowDisplay:
         self.features = features
         self.names = names
         self.event = event
-        self.metric = metric
+        self.outline = np.empty((2, 0)) if outline is None else outline
 
     @classmethod
     def from_estimator(
@@ -163,8 +186,8 @@ class WindowDisplay:
         x : array of shape (d,), or a table of one row
             The point.
         features : str, int, or two of them, default=None
-            Along which features windows are drawn. None: the two most relevant of those that vary,
-            or the only one.
+            Along which features it is drawn. None: the two most relevant of those that vary, or
+            the only one.
         level : float, default=0.95
             Of the interval.
         class_ : label, default=None
@@ -173,29 +196,31 @@ class WindowDisplay:
             Where to draw; on one, densities are left out. None: a new figure.
         """
         require_model(model)
+        level = checks.share("level", level)
         point = _point(model, x)
         k = class_index(model.classes_, class_)
         chosen = _chosen(model, features)
-        known = feature_names(model)
-        posterior, parts = _parts(model, point, k)
-        p = _probabilities([posterior, *parts])
-        densities = np.concatenate([part.pdf(p[:, None]).T for part in parts])
-        ends, windows = posterior.interval(level), _windows(model, point, k, densities)
+        known, seen, field = feature_names(model), observed(model), model.field_
+        near = _near(field, seen, point, k)
+        posterior, parts = _said(field, known, point, k)
+        p = _probabilities([posterior, *(each for _, _, each in parts)])
+        ends = posterior.interval(level)
         display = cls(
             point[0],
-            windows,
+            near,
+            [Part(name, weight, each.pdf(p[:, None])[:, 0]) for name, weight, each in parts],
             p,
             posterior.pdf(p[:, None])[:, 0],
             mean=float(posterior.mean()[0]),
             low=float(ends[0][0]),
             high=float(ends[1][0]),
             level=level,
-            places=_near(observed(model).points, point[0], windows)[:, chosen],
+            places=_around(seen.points, point[0], near)[:, chosen],
             bounds=model.bounds_[list(chosen)],
             features=tuple(chosen),
             names=tuple(known[i] for i in chosen),
             event=style.chance_of(model.classes_, k),
-            metric=model.windows_.metric,
+            outline=_border(field, point[0], chosen),
         )
         return display.plot(ax=ax)
 
@@ -203,49 +228,27 @@ class WindowDisplay:
         """Draw on these axes, one or two, or on a new figure."""
         axes = style.panels(ax, (10.0, 4.6), ncols=2)
         if len(self.features) == 1:
-            self._draw_strips(axes[0])
+            self._draw_strip(axes[0])
         else:
-            self._draw_outlines(axes[0])
+            self._draw_outline(axes[0])
         style.legend(axes[0], ncols=1)
         if len(axes) > 1:
             self._draw_densities(axes[1])
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
 
-    def _looks(self) -> list[tuple[str, str | None]]:
-        """Return the colour and the label of each window."""
-        looks: list[tuple[str, str | None]] = []
-        for k in range(len(self.windows.weight)):
-            if k < COLOURED:
-                looks.append((style.LINES[k], self._label(k)))
-            else:
-                rest = len(self.windows.weight) - COLOURED
-                name = f"{rest} lighter one{'s' * (rest > 1)}"
-                looks.append(("0.65", name if k == COLOURED else None))
-        return looks
+    def _label(self) -> str:
+        near = self.near
+        held = f"{_number(near.trials)} trials"
+        if near.successes is not None:
+            held = f"{_number(near.successes)} of {held}"
+        return f"{near.what}: {held}"
 
-    def _label(self, k: int) -> str:
-        each = self.windows
-        held = f"{_number(each.trials[k])} trials"
-        if each.successes is not None:
-            held = f"{_number(each.successes[k])} of {held}"
-        kind = f", degree {each.degree[k]}" if each.degree.any() else ""
-        return f"weight {each.weight[k]:.2f}{kind}: {held}"
-
-    def _draw_strips(self, axes: Axes) -> None:
+    def _draw_strip(self, axes: Axes) -> None:
         (low, high), (feature,), x = self.bounds[0], self.features, self.point[self.features[0]]
-        n = max(len(self.windows.weight), 3)
-        for k, (colour, label) in enumerate(self._looks()):
-            reach = min(float(self.windows.reach[k, feature]), 2.0 * (high - low) or 1.0)
-            axes.barh(
-                n - k,
-                2.0 * reach,
-                left=x - reach,
-                height=0.7,
-                color=colour,
-                alpha=0.75,
-                label=label,
-            )
+        far = 2.0 * (high - low) or 1.0
+        ends = max(self.near.low[feature], x - far), min(self.near.high[feature], x + far)
+        axes.axvspan(*ends, color=style.BLUE, alpha=0.25, linewidth=0, label=self._label())
         axes.axvline(x, color=style.BLACK, linewidth=0.8)
         axes.plot(
             self.places[:, 0],
@@ -257,25 +260,14 @@ class WindowDisplay:
             markeredgewidth=0.4,
         )
         axes.set_xlim(*style.padded(min(low, x), max(high, x)))
-        axes.set_ylim(-0.1 * n, n + 0.7)
         axes.set(xlabel=style.shown(self.names[0]), yticks=[])
         style.plain(axes, "x")
         axes.spines["left"].set_visible(False)
 
-    def _draw_outlines(self, axes: Axes) -> None:
+    def _draw_outline(self, axes: Axes) -> None:
         x = self.point[list(self.features)]
         axes.plot(*self.places.T, ".", color="0.7", markersize=3, markeredgewidth=0)
-        outline = _outline(self.metric)
-        for k, (colour, label) in enumerate(self._looks()):
-            reach = self.windows.reach[k, list(self.features)]
-            reach = np.where(np.isfinite(reach), reach, 2.0 * np.ptp(self.bounds, axis=1) + 1.0)
-            axes.plot(
-                *(x[:, None] + reach[:, None] * outline),
-                color=colour,
-                linewidth=1.0 + 1.5 * self.windows.weight[k],
-                label=label,
-                zorder=4.0 - 0.1 * k,
-            )
+        axes.plot(*self.outline, color=style.BLUE, linewidth=2.0, label=self._label())
         axes.plot(*x, "+", color=style.BLACK, markersize=9)
         low, high = self._view(x)
         axes.set_xlim(low[0], high[0])
@@ -284,17 +276,27 @@ class WindowDisplay:
         style.plain(axes)
 
     def _view(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the corners of what is shown: some way beyond the windows in colours."""
-        reach = self.windows.reach[:COLOURED, list(self.features)].max(axis=0)
-        low = np.maximum(self.bounds[:, 0], x - MARGIN * reach)
-        high = np.minimum(self.bounds[:, 1], x + MARGIN * reach)
+        """Return the corners of what is shown: some way beyond what is near."""
+        near_low, near_high = (
+            self.near.low[list(self.features)],
+            self.near.high[list(self.features)],
+        )
+        low = np.maximum(self.bounds[:, 0], x - MARGIN * (x - near_low))
+        high = np.minimum(self.bounds[:, 1], x + MARGIN * (near_high - x))
         low, high = np.minimum(low, x), np.maximum(high, x)
         edge = 0.02 * np.where(high > low, high - low, 1.0)
         return low - edge, high + edge
 
     def _draw_densities(self, axes: Axes) -> None:
-        for k, (colour, _) in reversed(list(enumerate(self._looks()))):
-            axes.plot(self.p, self.windows.weight[k] * self.windows.density[k], color=colour)
+        several = len(self.parts) > 1
+        for k, part in enumerate(self.parts if several else []):
+            axes.plot(
+                self.p,
+                part.weight * part.density,
+                color=style.LINES[k % (len(style.LINES) - 1)],
+                linestyle=style.STYLES[1 + k % (len(style.STYLES) - 1)],
+                label=f"{style.shown(part.name)}, weight {part.weight:.2f}",
+            )
         inside = (self.p >= self.low) & (self.p <= self.high)
         axes.plot(self.p, self.density, color=style.BLACK, linewidth=1.8, label="posterior")
         axes.fill_between(
@@ -305,7 +307,8 @@ class WindowDisplay:
             zorder=0,
             label=f"{style.percent(self.level)}: {self.low:#.3g} to {self.high:#.3g}",
         )
-        axes.set(xlabel=self.event, ylabel="density, times weight", xlim=(self.p[0], self.p[-1]))
+        label = "density, times weight" if several else "density"
+        axes.set(xlabel=self.event, ylabel=label, xlim=(self.p[0], self.p[-1]))
         axes.set_ylim(bottom=0.0)
         style.legend(axes, ncols=1)
         style.plain(axes)
@@ -326,19 +329,16 @@ def _outline(metric: str) -> Floats:
     return np.array([[1.0, 1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0, -1.0]])
 
 
-# What is in them ---------------------------------------------------------------------------
+# What is near, and what is said ------------------------------------------------------------
 
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    if not hasattr(x, "columns") and np.ndim(x) == 1:
-        row = np.asarray(x, dtype=np.float64)[None]
-        if row.shape[1] != model.n_features_in_ or not np.isfinite(row).all():
-            raise ValueError(
-                f"x: found {row[0].tolist()}; one finite number a feature is needed, "
-                f"{model.n_features_in_} in all"
-            )
-        return row
+    rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+    row = checks.finite("x", x, rule)
+    if row.ndim != 2:
+        checks.shaped("x", row, (model.n_features_in_,), rule)
+        return row[None]
     points = trials.points(model, x, reset=False)
     if len(points) != 1:
         raise ValueError(f"x: found {len(points)} points; one is needed")
@@ -351,18 +351,92 @@ def _chosen(model: SmoothBetaClassifier, features: Any) -> list[int]:
     return list(Question(model, features=features).chosen)
 
 
-def _near(places: Floats, x: Floats, windows: Windows) -> Floats:
-    """Return the places not far beyond the windows, or some of them."""
-    reach = MARGIN * windows.reach[:COLOURED].max(axis=0)
-    far = np.abs(places - x) > (reach if len(x) > 1 else np.inf)
-    return style.some(places[~far.any(axis=1)])
+def _around(places: Floats, x: Floats, near: Near) -> Floats:
+    """Return the places not far beyond what is near, or some of them."""
+    if len(x) == 1:
+        return style.some(places)
+    low, high = x - MARGIN * (x - near.low), x + MARGIN * (near.high - x)
+    return style.some(places[((places >= low) & (places <= high)).all(axis=1)])
 
 
-def _parts(model: SmoothBetaClassifier, point: Floats, k: int) -> tuple[Posterior, list[Posterior]]:
-    """Return the posterior of a class's probability, and what each window says of it."""
-    posterior = model.field_.posterior(point)
-    parts = posterior.components if isinstance(posterior, Mixture) else [posterior]
-    return _of_class(posterior, k), [_of_class(part, k) for part in parts]
+def _near(field: AnyField, seen: Observed, point: Floats, k: int) -> Near:
+    """Return what was seen near a point."""
+    if isinstance(field, Field):
+        return _in_window(field, point, k)
+    box, lengths = _process(field)
+    apart = (box.inside(seen.points) - box.inside(point)) / lengths
+    within = np.linalg.norm(apart, axis=1) <= 1.0
+    outcomes = None if seen.counts is None else float(seen.counts[within, k].sum())
+    low, high = (_own(box, point[0], sign * lengths[:, None])[:, 0] for sign in (-1.0, 1.0))
+    constant = np.array([len(axis.at) == 1 for axis in box.axes])
+    low, high = np.where(constant, -np.inf, low), np.where(constant, np.inf, high)
+    return Near("within a length scale", low, high, float(seen.trials[within].sum()), outcomes)
+
+
+def _in_window(field: Field, point: Floats, k: int) -> Near:
+    sums, decoder = field.sums(point, field.width), field.decoder
+    outcomes = None if field.totals.distorted else float(decoder.trials(sums)[0, k])
+    reach, held = field.width * field.units.unit, float(decoder.size(sums)[0])
+    return Near("in the window", point[0] - reach, point[0] + reach, held, outcomes)
+
+
+def _process(field: SmoothField) -> tuple[Box, Floats]:
+    """Return the units of the process that reaches least far, and its length scales in them."""
+    smooth = min(field.smooth, key=lambda each: float(each.lengths.min()))
+    return smooth.boxes[int(np.argmax(smooth.weights))], smooth.lengths
+
+
+def _own(box: Box, x: Floats, steps: Floats) -> Floats:
+    """Return where steps (d, m) of the box from a point lead, in own units."""
+    at = box.inside(x[None])[0][:, None] + steps
+    return np.stack([own(axis, u) for axis, u in zip(box.axes, at, strict=True)])
+
+
+def _border(field: AnyField, x: Floats, chosen: list[int]) -> Floats:
+    """Return the border of what is near along two features, (2, m); empty of one."""
+    if len(chosen) == 1:
+        return np.empty((2, 0))
+    steps = np.zeros((len(x), 181))
+    if isinstance(field, Field):
+        outline = _outline(field.windows.metric)
+        reach = field.width * field.units.unit[chosen]
+        beyond = 2.0 * np.ptp(field.bounds[chosen], axis=1) + 1.0
+        reach = np.where(np.isfinite(reach), reach, beyond)
+        return np.asarray(x[chosen, None] + reach[:, None] * outline)
+    box, lengths = _process(field)
+    steps[chosen] = lengths[chosen, None] * _outline("euclidean")
+    return _own(box, x, steps)[chosen]
+
+
+def _said(
+    field: AnyField, names: tuple[str, ...], point: Floats, k: int
+) -> tuple[Posterior, list[tuple[str, float, Posterior]]]:
+    """Return the posterior of a class's probability, and what each kind of components says."""
+    posterior = field.posterior(point)
+    if isinstance(field, Field) or not isinstance(posterior, LatentNormal):
+        parts = [("posterior", 1.0, posterior)]
+    else:
+        parts = [
+            (group.named(names), group.weight, _part(field, posterior, group))
+            for group in groups(field)
+            if group.weight >= LIGHT
+        ]
+    return _of_class(posterior, k), [(name, w, _of_class(each, k)) for name, w, each in parts]
+
+
+def _part(field: SmoothField, posterior: LatentNormal, group: Group) -> LatentNormal:
+    """Return what the components of a group alone believe; windows come after processes."""
+    laws = posterior.laws
+    first = len(laws.links) - len(field.smooth[0].windows)
+    some = [first + i for i in group.windows] if group.windows else list(range(first))
+    return LatentNormal(
+        Laws(
+            tuple(laws.links[i] for i in some),
+            laws.weights[some] / laws.weights[some].sum(),
+            laws.centres[some],
+            laws.deviations[some],
+        )
+    )
 
 
 def _of_class(posterior: Posterior, k: int) -> Posterior:
@@ -376,19 +450,3 @@ def _probabilities(posteriors: list[Posterior]) -> Floats:
     low = min(float(each.ppf(TAIL)[0]) for each in posteriors)
     high = max(float(each.ppf(1.0 - TAIL)[0]) for each in posteriors)
     return np.linspace(low, high, POINTS)
-
-
-def _windows(model: SmoothBetaClassifier, point: Floats, k: int, densities: Floats) -> Windows:
-    """Return what the windows of a point hold."""
-    field = model.field_
-    records, decoder = field.weights, field.decoder
-    sums = np.concatenate([field.sums(point, record) for record in records])
-    outcomes = None if field.totals.distorted else decoder.trials(sums)[:, k].astype(np.float64)
-    return Windows(
-        records["weight"],
-        records["degree"],
-        records["width"][:, None] * model.scale_ / records["relevance"],
-        decoder.size(sums),
-        outcomes,
-        densities,
-    )

@@ -59,7 +59,10 @@ class Without(NamedTuple):
 
 
 def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
-    """Return the scores of the process and of windows, groups of rows of one label left out."""
+    """Return the scores of the process and of windows, groups of rows of one label left out.
+
+    A label is a number, or a row of them.
+    """
     rows, groups = match.rows, _groups(match.rows, labels)
     found = [_without(match, group) for group in groups]
     m = np.concatenate([each.m for each in found])
@@ -100,7 +103,8 @@ def level_variance(
 
 def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:
     """Return the rows of groups, in an order that only hashes decide, while they are few enough."""
-    _, which = np.unique(labels, return_inverse=True)
+    axis = 0 if labels.ndim > 1 else None
+    _, which = np.unique(labels, axis=axis, return_inverse=True)
     which = which.ravel()
     lowest = np.full(which.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(lowest, which, hashes(rows))

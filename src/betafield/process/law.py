@@ -121,7 +121,7 @@ def _base(fit: Fit, variance: float) -> float:
 
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
-    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    phi = design(surface.basis, x)
     wide, rho = phi.forms(surface.wide), _nearness(surface, x)
     m, narrow = _plain(surface, phi, rho)
     return Latent(m, narrow, _returned(surface, wide, rho))
@@ -144,21 +144,21 @@ def _returned(surface: Surface, v: Floats, rho: Floats) -> Floats:
 
 
 def laws(fits: tuple[Fit, ...], x: Floats) -> Laws:
-    """Return what fits believe of π at points, in units of the box."""
-    return mixed([surface(f) for f in fits], weights(fits), x)
+    """Return what fits believe of π at points, in units of their box."""
+    return mixed([surface(f) for f in fits], weights(fits), [x] * len(fits))
 
 
-def mixed(surfaces: list[Surface], weights: Floats, x: Floats) -> Laws:
-    """Return what surfaces of these weights believe of π at points."""
-    return believed(surfaces, weights, x)[0]
+def mixed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Laws:
+    """Return what surfaces of these weights believe of π at points, in units of each one's box."""
+    return believed(surfaces, weights, xs)[0]
 
 
-def believed(surfaces: list[Surface], weights: Floats, x: Floats) -> tuple[Laws, Floats]:
+def believed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> tuple[Laws, Floats]:
     """Return what surfaces of these weights believe of π at points, and its mean."""
     kept, w = counted(weights)
     centres, deviations, means = [], [], []
     for i in kept:
-        f = latent(surfaces[i], x)
+        f = latent(surfaces[i], xs[i])
         means.append(averages.mean(surfaces[i].link, f.mean, np.sqrt(f.narrow)))
         centre, deviation = one_law(surfaces[i].link, f, means[-1])
         centres.append(centre)
@@ -168,15 +168,17 @@ def believed(surfaces: list[Surface], weights: Floats, x: Floats) -> tuple[Laws,
     return found, np.asarray((w[:, None] * means).sum(axis=0))
 
 
-def mean(surfaces: list[Surface], weights: Floats, x: Floats) -> Floats:
+def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
     """Return the mean of π under surfaces of these weights, as `believed` does."""
     kept, w = counted(weights)
-    total = np.zeros((len(kept), len(x)))
-    for each, i in zip(total, kept, strict=True):
-        phi = design(surfaces[i].basis, np.clip(x, 0.0, 1.0))
-        m, narrow = _plain(surfaces[i], phi, _nearness(surfaces[i], x))
-        each[:] = averages.mean(surfaces[i].link, m, np.sqrt(narrow))
-    return np.asarray((w[:, None] * total).sum(axis=0))
+    means = [_mean(surfaces[i], xs[i]) for i in kept]
+    return np.asarray((w[:, None] * means).sum(axis=0))
+
+
+def _mean(surface: Surface, x: Floats) -> Floats:
+    phi = design(surface.basis, x)
+    m, narrow = _plain(surface, phi, _nearness(surface, x))
+    return averages.mean(surface.link, m, np.sqrt(narrow))
 
 
 def counted(weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:

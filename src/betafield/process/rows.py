@@ -7,11 +7,13 @@ trials nor their batches can be seen in them.
 
 Beyond 256 / 1,600 / 3,000 places in one, two and three dimensions, rows are the cells of a grid
 (256, 40², 16³): a cell stands at the mean of its trials, from whole-number sums of coordinates.
+Levels of a feature can be kept apart, whatever the grid.
 Contexts share a cell only if they are equal or, if more than 16 differ, equal to a sixteenth.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,21 +23,59 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Order = npt.NDArray[np.intp]
+# Per feature its levels, sorted, in units of the box; None: it has no levels. Empty: none has.
+Levels = tuple["Floats | None", ...]
 
 
 class Grid(NamedTuple):
     """Rows beyond which trials are gathered in cells, and cells per feature.
 
-    Both by number of features; with more features rows are places.
+    Both by number of features; with more features rows are places. `whole` is how many cells there
+    may be if the levels of features are kept apart.
     """
 
     most: dict[int, int]
     cells: dict[int, int]
+    whole: int
+
+    def cut(self, d: int, levels: Levels = ()) -> Cut:
+        """Return the cells of d features; those with levels have one per level, if that can be."""
+        levels = levels or (None,) * d
+        kept = sorted((len(at), a) for a, at in enumerate(levels) if at is not None)
+        while kept and math.prod(count for count, _ in kept) > self.whole:
+            kept.pop()
+        counts = {a: count for count, a in kept}
+        room = self.whole / math.prod(counts.values())
+        side = self.cells[d]
+        if counts and len(counts) < d:
+            side = min(side, max(FEWEST, int(room ** (1.0 / (d - len(counts))))))
+        sides = tuple(counts.get(a, side) for a in range(d))
+        return Cut(sides, tuple(at if a in counts else None for a, at in enumerate(levels)))
+
+
+class Cut(NamedTuple):
+    """Cells per feature, and its levels if they are these."""
+
+    sides: tuple[int, ...]
+    levels: Levels
+
+    def numbers(self, x: Floats) -> Ints:
+        """Return the number of the cell in which each point is."""
+        number = np.zeros(len(x), dtype=np.int64)
+        for axis, side, levels in zip(x.T, self.sides, self.levels, strict=True):
+            if levels is None:
+                index = np.minimum((axis * side).astype(np.int64), side - 1)
+            else:
+                index = np.searchsorted(levels, axis)
+            number = number * side + index
+        return number
 
 
 # What a process is fitted to, and what windows of its residuals add up.
-COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16})
-FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40})
+COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16}, 1 << 15)
+FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40}, 1 << 17)
+# Cells of a feature at the least, if levels of others leave room for few.
+FEWEST = 8
 # Contexts that are told apart exactly, and steps of [0, 1] by which more of them are.
 FEW, STEPS = 16, 16
 # The context of a trial that was seen as it is.
@@ -59,6 +99,8 @@ class Rows(NamedTuple):
         Bernstein coefficients of P(success) as a polynomial of π.
     unit : float
         What 1 counts for.
+    is_places : bool
+        Whether rows are places, and not cells.
     """
 
     x: Floats
@@ -66,6 +108,7 @@ class Rows(NamedTuple):
     successes: Ints
     context: Floats
     unit: float = 1.0
+    is_places: bool = True
 
     @property
     def n(self) -> Floats:
@@ -84,8 +127,9 @@ class Rows(NamedTuple):
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        x, trials, successes, context, unit = self
-        return Rows(x[index], trials[index], successes[index], context[index], unit)
+        x, trials, successes, context, unit, is_places = self
+        taken = x[index], trials[index], successes[index], context[index]
+        return Rows(*taken, unit, is_places)
 
 
 def gather(
@@ -96,10 +140,12 @@ def gather(
     unit: float = 1.0,
     grid: Grid = COARSE,
     box: Callable[[Floats], Floats] | None = None,
+    levels: Levels = (),
 ) -> Rows:
     """Return the rows of trials at points, in any order and any number of parts.
 
-    Points are of the unit box, or `box` puts them into it, a part of them at a time.
+    Points are of the unit box, or `box` puts them into it, a part of them at a time. Cells keep
+    `levels` of features apart.
 
     Examples
     --------
@@ -112,36 +158,38 @@ def gather(
     """
     is_long = len(x) > LONG and _is_constant(context) and _shift(trials) == 0
     step = LONG if is_long else len(x)
-    most = grid.most.get(x.shape[1], np.inf)
+    d = x.shape[1]
+    most = grid.most.get(d, np.inf)
+    cut = grid.cut(d, levels) if d in grid.cells else Cut((), ())
     places: list[Rows] = []
-    sums: list[Sums] = []
+    sums: list[CellSums] = []
     for start in range(0, len(x), max(step, 1)):
         at = slice(start, start + step)
         given = _given(x[at], trials[at], successes[at], _part(context, at), unit, box, start)
         if given is None:
             continue
         if sums or (most < np.inf and _surely_more(given, int(most))):
-            sums.append(cell_sums(given, grid))
+            sums.append(cell_sums(given, cut))
         else:
             places.append(by_place(given))
             if len(places) > MANY:
                 places = [by_place(_joined(places))]
                 if len(places[0].x) > most:
-                    sums, places = [cell_sums(places[0], grid)], []
+                    sums, places = [cell_sums(places[0], cut)], []
         if len(sums) > MANY:
             sums = [_added(sums)]
-    return _settled(places, sums, grid, most)
+    return _settled(places, sums, cut, most)
 
 
-def _settled(places: list[Rows], sums: list[Sums], grid: Grid, most: float) -> Rows:
+def _settled(places: list[Rows], sums: list[CellSums], cut: Cut, most: float) -> Rows:
     """Return the rows of parts that were gathered by place and by cell."""
     if not places and not sums:
         raise ValueError("trials: found none; at least one is needed")
     if sums:
-        parts = [cell_sums(each, grid) for each in places]
-        return _added([*parts, *sums]).rows()
+        parts = [cell_sums(each, cut) for each in places]
+        return _added([*parts, *sums]).rows(cut)
     rows = by_place(_joined(places)) if len(places) > 1 else places[0]
-    return rows if len(rows.x) <= most else by_cell(rows, grid)
+    return rows if len(rows.x) <= most else cell_sums(rows, cut).rows(cut)
 
 
 def _is_constant(context: Floats | None) -> bool:
@@ -220,10 +268,11 @@ def by_place(rows: Rows) -> Rows:
 
 def by_cell(rows: Rows, grid: Grid = COARSE) -> Rows:
     """Return one row per cell of the grid and bin of the context, at the mean of its trials."""
-    return cell_sums(rows, grid).rows()
+    cut = grid.cut(rows.x.shape[1])
+    return cell_sums(rows, cut).rows(cut)
 
 
-class Sums(NamedTuple):
+class CellSums(NamedTuple):
     """Whole-number sums by cell, sorted by the cells' keys.
 
     Parameters
@@ -234,6 +283,8 @@ class Sums(NamedTuple):
         Sums of weights, n and k.
     x, context : integer array of shape (c, d) and (c, p + 1)
         Weighted sums of coordinates and coefficients, in parts.
+    least : array of shape (c, d)
+        The least coordinates: of levels, the level itself.
     unit : float
         What 1 counts for.
     """
@@ -244,41 +295,47 @@ class Sums(NamedTuple):
     successes: Ints
     x: Ints
     context: Ints
+    least: Floats
     unit: float
 
-    def rows(self) -> Rows:
+    def rows(self, cut: Cut) -> Rows:
         """Return the cells as rows."""
         size = self.weight[:, None] * PARTS
-        return Rows(self.x / size, self.trials, self.successes, self.context / size, self.unit)
+        is_level = np.array([levels is not None for levels in cut.levels])
+        x = np.where(is_level, self.least, self.x / size)
+        context, is_places = self.context / size, bool(is_level.all())
+        return Rows(x, self.trials, self.successes, context, self.unit, is_places)
 
 
-def cell_sums(rows: Rows, grid: Grid = COARSE) -> Sums:
-    """Return the sums of rows by cell of the grid and bin of the context."""
+def cell_sums(rows: Rows, cut: Cut) -> CellSums:
+    """Return the sums of rows by cell and bin of the context."""
     bins = _bins(rows.context)
-    key = cells(rows.x, grid) * (bins.max() + 1) + bins
+    key = cut.numbers(rows.x) * (bins.max() + 1) + bins
     weight = _weights(rows.trials)
 
     def parts(values: Floats) -> Ints:
         return np.rint(values * PARTS).astype(np.int64) * weight[:, None]
 
     columns = [weight, rows.trials, rows.successes, parts(rows.x), parts(rows.context)]
-    return _summed(key, columns, rows.unit)
+    return _summed(key, columns, rows.x, rows.unit)
 
 
-def _summed(key: Ints, columns: list[Ints], unit: float) -> Sums:
-    """Return the sums of columns by key."""
+def _summed(key: Ints, columns: list[Ints], x: Floats, unit: float) -> CellSums:
+    """Return the sums of columns by key, and the least of x."""
     narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
     order = np.argsort(narrow, kind="stable")
     ordered = key[order]
     starts = _starts(ordered[1:] != ordered[:-1])
-    weight, trials, successes, x, context = (np.add.reduceat(c[order], starts) for c in columns)
-    return Sums(ordered[starts], weight, trials, successes, x, context, unit)
+    weight, trials, successes, parts, context = (np.add.reduceat(c[order], starts) for c in columns)
+    least = np.minimum.reduceat(x[order], starts)
+    return CellSums(ordered[starts], weight, trials, successes, parts, context, least, unit)
 
 
-def _added(parts: list[Sums]) -> Sums:
+def _added(parts: list[CellSums]) -> CellSums:
     """Return the sums of all parts."""
     key, *columns = (np.concatenate([part[i] for part in parts]) for i in range(6))
-    return _summed(key, columns, parts[0].unit)
+    least = np.concatenate([part.least for part in parts])
+    return _summed(key, columns, least, parts[0].unit)
 
 
 def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
@@ -291,15 +348,6 @@ def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
 
 def _starts(is_new: npt.NDArray[np.bool_]) -> Order:
     return np.flatnonzero(np.concatenate([[True], is_new]))
-
-
-def cells(x: Floats, grid: Grid = COARSE) -> Ints:
-    """Return the number of the cell in which each point is."""
-    side = grid.cells[x.shape[1]]
-    number = np.zeros(len(x), dtype=np.int64)
-    for axis in x.T:
-        number = number * side + np.minimum((axis * side).astype(np.int64), side - 1)
-    return number
 
 
 def _bins(context: Floats) -> Ints:

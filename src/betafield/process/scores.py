@@ -7,7 +7,9 @@ says what it would have without it (`leaving`), and the residuals of the others 
     P = q(expit(logit m₋ + Σg₋/(1/τ + ΣW₋))),
 
 and its weight ∝ prior · e^(score/T): ½ for the process, ½ shared by all windows, T = 4, which keeps
-every function within a few hundredths of the better of the two. At most twelve are kept.
+every function within a few hundredths of the better of the two. Of that, windows have what exceeds
+the process's: those that predict no better say nothing, and would only widen intervals. At most
+twelve are kept.
 
 The sample is of the rows of lowest hash, as many as say what 2,000 undistorted trials would, at
 most 8,000: a trial with a guess rate of ½ says less. Windows that the first quarter of the sample
@@ -90,15 +92,18 @@ class Contest:
     Parameters
     ----------
     fits : tuple of Fit
-        The process, under each link.
+        The process, under each link and in all units.
     rows : Rows
-        Places or fine cells of all trials.
+        Places or fine cells of all trials, in the units of the heaviest fit.
+    xs : tuple of array of shape (r, d)
+        Where they are in the units of each fit.
     left_over : Residuals
         What the process leaves over there.
     """
 
     fits: tuple[Fit, ...]
     rows: Rows
+    xs: tuple[Floats, ...]
     left_over: Residuals
 
     @property
@@ -132,9 +137,10 @@ class Contest:
         )
 
 
-def contest(fits: tuple[Fit, ...], rows: Rows, m: Floats) -> Contest:
-    """Return the contest between processes with the mean m of π at rows and windows there."""
-    return Contest(fits, rows, residuals(m, rows))
+def contest(fits: tuple[Fit, ...], rows: Rows, xs: tuple[Floats, ...]) -> Contest:
+    """Return the contest between processes and windows of their residuals at rows."""
+    m = law.mean([law.surface(fit) for fit in fits], weights(fits), list(xs))
+    return Contest(fits, rows, xs, residuals(m, rows))
 
 
 def scored(match: Contest) -> Scored:
@@ -222,7 +228,7 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
     widths, taus = len(WIDTHS), len(TAUS)
     logs = np.zeros((1 + len(match.ways) * widths * taus, len(some.x)))
     is_open = np.ones(len(logs), dtype=bool) if is_open is None else is_open
-    f = log_odds(_left(match, some, given.is_success))
+    f = log_odds(_left(match, given))
     if is_open[0]:
         logs[0] = outcome.log(f)
     own, turned, own_follow = _own(match, given)
@@ -263,10 +269,14 @@ class Outcome(NamedTuple):
         return np.asarray(self.trials * np.log(np.maximum(q, NEVER)))
 
 
-def _left(match: Contest, rows: Rows, is_success: Bools) -> Floats:
-    """Return the mean of π at rows without one of their trials, which ended like this."""
+def _left(match: Contest, given: Entries) -> Floats:
+    """Return the mean of π at the rows of entries without one of their trials."""
+    rows = match.rows.taken(given.row)
     kept, w = law.counted(weights(match.fits))
-    each = [leaving.means(match.fits[i], rows, is_success) for i in kept]
+    each = [
+        leaving.means(match.fits[i], rows._replace(x=match.xs[i][given.row]), given.is_success)
+        for i in kept
+    ]
     return np.asarray((w[:, None] * each).sum(axis=0))
 
 
@@ -288,10 +298,15 @@ def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
 def weighed(
     found: Scored, temperature: float = TEMPERATURE
 ) -> tuple[tuple[Window | None, ...], Floats]:
-    """Return the candidates that are kept, the process first, and their weights."""
-    raised = (found.scores - found.scores.max()) / temperature
-    w = np.exp(raised)
-    w[0] *= len(w) - 1
+    """Return the candidates that are kept, the process first, and their weights.
+
+    Windows that predict no better than the process say nothing, and weigh nothing: the weight of
+    one with a score higher by s is e^(s/T) − 1.
+    """
+    gain = (found.scores - found.scores[0]) / temperature
+    top = max(0.0, float(gain.max()))
+    w = np.maximum(np.exp(gain - top) - np.exp(-top), 0.0)
+    w[0] = (len(w) - 1) * np.exp(-top)
     order = np.argsort(-w, kind="stable")[:KEPT]
     kept = np.union1d([0], order[w[order] > LEAST * w[order[0]]])
     return tuple(found.candidates[i] for i in kept), np.asarray(w[kept] / w[kept].sum())

@@ -100,13 +100,14 @@ def _sides(field: Subject) -> Floats:
 
 
 def _apart(field: Subject) -> float:
-    """Return how far apart points are: a window's width, within reason."""
+    """Return how far apart points are: as far as trials reach, within reason."""
     if not field.varying:
         return APART
-    model = field.model
-    reach = model.bandwidth_ * model.scale_
-    shares = reach[field.varying] / field.extents[field.varying]
-    return float(np.clip(shares.min(), APART, FAR))
+    reach = min(
+        float((reach[field.varying] / field.extents[field.varying]).min())
+        for _, reach in field.model.field_.reaches
+    )
+    return float(np.clip(reach, APART, FAR))
 
 
 def _table(field: Subject, chosen: Advice) -> Table:

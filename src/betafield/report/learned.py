@@ -202,7 +202,8 @@ def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, n_near: 
         )
     head = say("Probability along {}. ", named(field.names[k]))
     if (n_near == 0).any():
-        parts.append(Markup("Grey: no trial is near, so the prior remains."))
+        rest = "what is said comes from afar" if field.is_smooth else "so the prior remains"
+        parts.append(say("Grey: no trial is near, {}.", rest))
     return head + Markup(" ").join(parts)
 
 

@@ -10,9 +10,9 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 import betafield.report.advice as advice
-import betafield.report.bandwidth as bandwidth
 import betafield.report.calibration as calibration
 import betafield.report.learned as learned
+import betafield.report.near as near
 import betafield.report.quality as quality
 import betafield.report.recipe as recipe
 import betafield.report.summary as summary
@@ -48,7 +48,7 @@ def sections(field: Subject, asked: recipe.Asked) -> list[Section]:
         learned.section(field),
         sureness.section(field),
         calibration.section(field),
-        bandwidth.section(field),
+        near.section(field),
         quality.section(field),
         advice.section(field),
         recipe.section(field, asked),

@@ -70,7 +70,7 @@ def _emptiness(field: Subject, gap: Gap | None) -> list[list[Any]]:
 
 
 def empty_share(field: Subject) -> float:
-    """Return the share of the domain whose heaviest window holds no trial."""
+    """Return the share of the domain where no trial is near."""
     return float(np.mean(field.n_near(field.domain) == 0))
 
 
@@ -91,10 +91,11 @@ def _kinds(field: Subject) -> list[list[Any]]:
     rows: list[list[Any]] = [["Fractional weights", "yes" if _has_fractions(field) else "no"]]
     if not seen.distorted:
         return [*rows, ["Contexts", "none: trials show the probability itself"]]
+    shared = "each taken by its own" if field.is_smooth else f"{model.field_.sharing} sharing"
     told = say(
-        "{} of the trials, combined by {} sharing; a change of π shows in a trial by {} on average",
+        "{} of the trials, {}; a change of π shows in a trial by {} on average",
         words.percent(seen.distorted / seen.trials),
-        model.field_.sharing,
+        shared,
         words.percent(max(seen.spread(), 0.0) / float(model.n_trials_)),
     )
     rows.append(["Contexts", told])
@@ -206,13 +207,12 @@ def _warnings(field: Subject, gap: Gap | None) -> list[Markup]:
     found = [*_about_trials(field), *_about_classes(field), *_about_features(field)]
     empty = empty_share(field)
     if empty > EMPTY:
-        found.append(
-            say(
-                "In {} of the domain no trial is near, and the prior remains there. A wider "
-                "bandwidth, or trials there, would fill it.",
-                words.percent(empty),
-            )
+        rest = (
+            "what is said there comes from afar. Trials there would help."
+            if field.is_smooth
+            else "and the prior remains there. A wider bandwidth, or trials there, would fill it."
         )
+        found.append(say("In {} of the domain no trial is near, {}", words.percent(empty), rest))
     if gap is not None and gap.share > GAP and _is_worth_a_warning(field, gap):
         found.append(
             say(
@@ -269,7 +269,7 @@ def _about_features(field: Subject) -> list[Markup]:
         say("{} is constant and tells nothing.", name(field.names[k]))
         for k in constant[:MOST_FEATURES]
     ]
-    if len(field.varying) > MANY_FEATURES:
+    if len(field.varying) > MANY_FEATURES and not field.is_smooth:
         found.append(
             say(
                 "With {} features windows are either empty or hold everything; fold them into a "

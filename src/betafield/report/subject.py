@@ -14,6 +14,7 @@ from scipy.stats import qmc
 import betafield.report.words as words
 from betafield import survey
 from betafield.observed import Observed, feature_names, observed
+from betafield.smooth import SmoothField
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -81,16 +82,34 @@ class Subject:
     def varying(self) -> list[int]:
         """The features that differ between trials, the most relevant first.
 
-        How relevant is the mean of what all windows say; of equals, the one along which the
-        probability changes more.
+        Of equals, the one along which the probability changes more.
         """
-        weights = self.model.weights_
-        relevance = weights["weight"] @ weights["relevance"]
-        found = np.flatnonzero((self.extents > 0) & np.isfinite(self.model.scale_)).tolist()
+        relevance, found = self.model.relevance_, self._differing
         if len(found) < 2:
-            return [int(k) for k in found]
-        swing = {k: float(np.ptp(self.believe(self.along(k)).mean, axis=0).max()) for k in found}
-        return sorted(found, key=lambda k: (-relevance[k], -swing[k], k))
+            return found
+        return sorted(found, key=lambda k: (-relevance[k], -self.swing[k], k))
+
+    @property
+    def _differing(self) -> list[int]:
+        apart = (self.extents > 0) & np.isfinite(self.model.scale_)
+        return [int(k) for k in np.flatnonzero(apart)]
+
+    @cached_property
+    def swing(self) -> dict[int, float]:
+        """How much the mean changes along each feature that differs, others at their median."""
+        each = {k: self.believe(self.along(k)).mean for k in self._differing}
+        return {k: float(np.ptp(mean, axis=0).max()) for k, mean in each.items()}
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether the model has a process, and not the paper's windows."""
+        return isinstance(self.model.field_, SmoothField)
+
+    @property
+    def window(self) -> float:
+        """The width of windows in which trials are counted as near, in scaled units."""
+        field = self.model.field_
+        return field.windowed.width if isinstance(field, SmoothField) else field.width
 
     @cached_property
     def outcomes(self) -> list[int]:
@@ -206,7 +225,7 @@ class Subject:
         return self.model.field_.band(points, self.lipschitz, self.level, False)
 
     def n_near(self, points: Floats) -> Floats:
-        """Return how many trials the heaviest window has at some points."""
+        """Return how many trials are near some points: in the window, or in one by theory."""
         return self.model.field_.n_near(points)
 
 

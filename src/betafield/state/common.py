@@ -10,7 +10,7 @@ from betafield import lattice, persistence, plain, priors, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
 from betafield.options import Options
-from betafield.plain import fields_of, one_of, require, whole
+from betafield.plain import fields_of, require, whole
 from betafield.trials import Features
 
 OPTIONS = (
@@ -83,14 +83,13 @@ def restored_totals(values: Any) -> Totals:
     return seen
 
 
-def require_options(options: Options, d: int, n_classes: int, bounds: Any) -> None:
+def require_options(options: Options, d: int, n_classes: int) -> None:
     """Raise unless options that depend on the number of features and classes are sound."""
-    scale, prior = options.scale, options.prior
+    prior = options.prior
     units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
-    if isinstance(scale, str):
-        one_of("scale", scale, units.SCALES)
-    elif scale is not None:
-        units.measure(scale, bounds, np.zeros((1, d)), lambda: np.ones(1))
+    units.checked_scale(options.scale, d)
+    is_line = not units.is_curved(options.scale)
+    require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")
     each = prior if isinstance(prior, list | tuple | np.ndarray) else []
     n_points = max((np.size(part) for part in each), default=1)
     priors.shapes(prior, np.broadcast_to(0.0, (n_points, d)), n_classes)

@@ -13,7 +13,7 @@ from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
-from betafield.process.model import Found
+from betafield.process.found import Found
 from betafield.process.sound import require_sound
 from betafield.smooth import SmoothField
 from betafield.state.common import (
@@ -65,7 +65,7 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     features = restored_features(fields["n_features"], fields["names"])
     classes, seen = plain.labels(fields["classes"]), restored_totals(fields["seen"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
-    require_options(options, features.number, len(classes), sums.bounds())
+    require_options(options, features.number, len(classes))
     field = SmoothField(options, features, classes, sums)
     return _with_found(field, fields["found"], fields["found_at"])
 

@@ -289,7 +289,7 @@ def _require_mean(counts: npt.NDArray[Any]) -> None:
 
 def _require_options(options: Options, found: Learned) -> None:
     """Raise unless options fit what was learned."""
-    require_options(options, found.features.number, len(found.classes), found.bounds)
+    require_options(options, found.features.number, len(found.classes))
     require(not options.is_smooth, "method", options.method, "windows here")
 
 

@@ -247,9 +247,8 @@ class FieldBandit:
 
     def _waiting(self, pull: Any) -> list[int]:
         """Return the numbers of pulls, all of which wait for a reward."""
-        pulls = [pull] if isinstance(pull, Pull | Integral) else pull
-        if isinstance(pulls, str | Mapping) or not hasattr(pulls, "__iter__"):
-            raise TypeError(f"pull: found {type(pull).__name__}; a Pull, or a list, is needed")
+        alone = isinstance(pull, Pull | Integral)
+        pulls = [pull] if alone else checks.items("pull", pull, "a Pull, or a list, is needed")
         numbers = [self._number(each) for each in pulls]
         if len(set(numbers)) < len(numbers):
             twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])

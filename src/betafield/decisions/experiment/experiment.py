@@ -342,8 +342,8 @@ class Experiment:
 def _checked_goal(goal: Any) -> Goal:
     if not isinstance(goal, Goal):
         raise TypeError(
-            f"goal: found {goal!r}; allowed are Everywhere(), LevelSet(p), Maximize(), Minimize() "
-            "and Compare(points)"
+            f"goal: found {checks.spelled(goal)}; allowed are Everywhere(), LevelSet(p), "
+            "Maximize(), Minimize() and Compare(points)"
         )
     return goal
 

@@ -257,10 +257,11 @@ class Placing:
         if distances is not None:
             free &= distances(rows) >= self.spread
         if not free.any():
-            raise ValueError(
-                f"spread: none of {len(rows)} candidates is {self.spread:g} away from all "
-                "trials so far, and none may be asked for twice"
-            )
+            if self.spread:
+                what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
+            else:
+                what = f"fixed: found values that leave {len(rows)} candidates, none of them beside"
+            raise ValueError(f"{what} trials so far, and none may be asked for twice")
         return np.asarray(free)
 
     def _rooms(self, history: History, pending: Floats) -> Callable[[Floats], Floats] | None:

@@ -1,0 +1,284 @@
+"""What answers are made of, and what that says of the data: for pictures, reports and commands.
+
+A model of windows has one component, the window. By default there are processes, which know what
+is smooth, and windows of what these leave over: those that look at the same features are told as
+one `Group`. `told` says in sentences what weights and reaches mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.field import Field
+from betafield.observed import Observed, feature_names, observed, require_model
+from betafield.smooth import SmoothField
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+    from betafield.methods import AnyField
+    from betafield.process.boxes import Axis, Box
+    from betafield.process.model import Window
+
+Floats = npt.NDArray[np.float64]
+
+PROCESS, WINDOWS = "process", "windows"
+# Weights of windows below which a sentence on them would say too much, and from which it is sure:
+# before any trial, all windows together have half of the weight.
+SLIGHT, SURE = 0.2, 0.5
+# Trials per value of a feature from which its values are levels.
+REPEATED = 2.0
+
+CURVED = {"rank": "ranks", "log": "logarithms"}
+CHOSEN = {
+    "auto": "the width is the one that predicts trials left out one at a time best",
+    "loo": "the width is the one that predicts trials left out one at a time best",
+    "theory": "the width follows from the number of trials and from how fast the probability may "
+    "change",
+}
+
+
+class Group(NamedTuple):
+    """Components that look at the same features.
+
+    Parameters
+    ----------
+    part : {"process", "windows"}
+    weight : float
+        Of all of them.
+    features : tuple of int
+        Those that they look at; constant ones are not among them.
+    least, most : array of shape (d,)
+        How far they reach along each feature, in its own units: length scales, or half widths of
+        windows; of ranks and logarithms about the middle. Infinite along features that they do not
+        look at.
+    windows : tuple of int
+        Their numbers among the windows of residuals in use.
+    """
+
+    part: str
+    weight: float
+    features: tuple[int, ...]
+    least: Floats
+    most: Floats
+    windows: tuple[int, ...] = ()
+
+    def named(self, names: tuple[str, ...]) -> str:
+        """Return what they are called, given the names of all features."""
+        if self.part == WINDOWS and len(self.features) == 1 and len(names) > 1:
+            return f"windows along {names[self.features[0]]}"
+        return self.part
+
+
+class Sentence(NamedTuple):
+    """A text with a {} per name of a feature, so that names can be set apart where it is shown."""
+
+    text: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text.format(*self.names)
+
+
+# Groups ------------------------------------------------------------------------------------
+
+
+def groups(field: AnyField) -> list[Group]:
+    """Return the components in use, the heaviest group first; of classes those of the first.
+
+    Examples
+    --------
+    >>> from betafield import SmoothBetaClassifier
+    >>> model = SmoothBetaClassifier(bandwidth=0.1).fit([[0.0], [10.0]], [0, 1])
+    >>> (group,) = groups(model.field_)
+    >>> group.part, group.weight, group.least.tolist()
+    ('windows', 1.0, [1.0])
+    """
+    if isinstance(field, Field):
+        reach = np.where(_varies(field), field.width * field.units.unit, np.inf)
+        return [Group(WINDOWS, 1.0, _used(np.isfinite(reach)), reach, reach)]
+    windows = field.smooth[0].windows
+    rest = max(0.0, 1.0 - sum(window.weight for window in windows))
+    found = [_process(field, rest), *_of_residuals(field, windows)]
+    return sorted(found, key=lambda group: -group.weight)
+
+
+def _process(field: SmoothField, weight: float) -> Group:
+    reach = np.where(_varies(field), field.length_scales, np.inf)
+    return Group(PROCESS, weight, _used(np.isfinite(reach)), reach, reach)
+
+
+def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group]:
+    """Return windows of residuals by the features that they look at."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for i, window in enumerate(windows):
+        alike.setdefault(_used(window.stretch > 0.0), []).append(i)
+    return [_joined(field, windows, some) for some in alike.values()]
+
+
+def _joined(field: SmoothField, windows: tuple[Window, ...], some: list[int]) -> Group:
+    varies, box = _varies(field), field.smooth[0].boxes[0]
+    reach = np.array([_reach(windows[i], box) for i in some])
+    reach[:, ~varies] = np.inf
+    used = _used((windows[some[0]].stretch > 0.0) & varies)
+    weight = float(sum(windows[i].weight for i in some))
+    return Group(WINDOWS, weight, used, reach.min(axis=0), reach.max(axis=0), tuple(some))
+
+
+def _reach(window: Window, box: Box) -> Floats:
+    """Return how far a window reaches along each feature about its middle, in its own units."""
+    reach = np.full(len(box.axes), np.inf)
+    for a in np.flatnonzero(window.stretch > 0.0).tolist():
+        half = 0.5 * window.width / window.stretch[a]
+        low, high = own(box.axes[a], np.array([0.5 - half, 0.5 + half]))
+        reach[a] = high - low
+    return reach
+
+
+def own(axis: Axis, u: Floats) -> Floats:
+    """Return values of a feature in its own units, for those of the box and beyond."""
+    if len(axis.at) == 1:
+        return np.full_like(u, axis.at[0])
+    with np.errstate(over="ignore"):
+        beyond = axis.side * (np.minimum(u, 0.0) + np.maximum(u - 1.0, 0.0))
+        known = axis.outside(u)
+        return np.asarray(known * np.exp(beyond) if axis.is_log else known + beyond)
+
+
+def units(field: SmoothField) -> tuple[str, ...]:
+    """Return in which units the heaviest process measures each feature: range, rank or log."""
+    scale = field.serving[0][0].components[0].scale
+    return scale or ("range",) * field.features.number
+
+
+def _varies(field: AnyField) -> npt.NDArray[np.bool_]:
+    return np.asarray((np.ptp(field.bounds, axis=1) > 0.0) & np.isfinite(field.units.unit))
+
+
+def _used(which: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(which).tolist())
+
+
+# In words ----------------------------------------------------------------------------------
+
+
+def told(model: SmoothBetaClassifier) -> list[Sentence]:
+    """Return in sentences what a model takes for near, and what that says of the probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield import SmoothBetaClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(500, 1))
+    >>> model = SmoothBetaClassifier().fit(X, rng.uniform(size=500) < X[:, 0])
+    >>> str(told(model)[-1])
+    'nothing speaks against a smooth probability: ... leaves over have ... % of the weight'
+    """
+    require_model(model)
+    field = model.field_
+    if isinstance(field, Field):
+        rule = CHOSEN.get(str(field.options.bandwidth), "the width was given")
+        return [Sentence("trials within a window around a point tell its probability"), _said(rule)]
+    return [
+        Sentence(
+            "a process has learned how smooth the probability is: trials within a length scale of "
+            "a point tell much about it, those beyond three of them hardly anything"
+        ),
+        *_of_units(model, field),
+        *_of_windows(model, field),
+    ]
+
+
+def _said(text: str) -> Sentence:
+    return Sentence(text)
+
+
+def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
+    """Return along which features it is smooth in other units than their own."""
+    pairs = zip(feature_names(model), units(field), strict=True)
+    return [
+        Sentence(
+            f"along {{}} it is smooth in {CURVED[kind]}: length scales are about the middle",
+            (name,),
+        )
+        for name, kind in pairs
+        if kind in CURVED
+    ]
+
+
+def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
+    """Return what windows of residuals say: that the field is smooth, or what is not."""
+    if field.options.method == "process":
+        return [_said("what the process leaves over was not looked at")]
+    known = observed(model)
+    found = [group for group in groups(field) if group.part == WINDOWS]
+    heavy = [group for group in found if group.weight >= SLIGHT]
+    if heavy:
+        return [_beyond(field, group, known) for group in heavy]
+    weight = percent(sum(group.weight for group in found))
+    return [
+        _said(
+            "nothing speaks against a smooth probability: windows of what the process leaves over "
+            f"have {weight} of the weight"
+        )
+    ]
+
+
+def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
+    """Return what windows of residuals say that look at some features."""
+    may = "" if group.weight >= SURE else "may "
+    weight = f"({percent(group.weight)} of the weight)"
+    if len(group.features) == 1:
+        (k,) = group.features
+        if are_levels(field, group, known):
+            what = f"values of {{}} {may}differ from each other beyond what is smooth"
+            return Sentence(f"{what} {weight}", (known.names[k],))
+        if len(known.names) > 1:
+            near = _between(group.least[k], group.most[k])
+            what = f"values of {{}} within {near} {may}share what the process misses along it"
+            return Sentence(f"{what} {weight}", (known.names[k],))
+    what = f"trials close to each other {may}share what the process misses, as beside a jump"
+    return Sentence(f"{what} {weight}")
+
+
+def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
+    """Return whether windows along one feature hold one of its values each, seen again and again.
+
+    Parameters
+    ----------
+    field : SmoothField
+    group : Group
+        Windows along one feature.
+    known : Observed
+        What the field has seen.
+    """
+    (k,), smooth = group.features, field.smooth[0]
+    values = np.unique(known.points[:, k])
+    widest = max(smooth.windows[i].width / smooth.windows[i].stretch[k] for i in group.windows)
+    apart = np.diff(smooth.boxes[0].axes[k].inside(values))
+    is_repeated = known.trials.sum() >= REPEATED * len(values)
+    return bool(is_repeated and (len(apart) == 0 or widest < apart.min()))
+
+
+def _between(least: float, most: float) -> str:
+    low, high = (number(reach) for reach in (least, most))
+    return high if low == high else f"{low} to {high}"
+
+
+def number(value: float) -> str:
+    """Return a length with three digits."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Return a weight in whole percent.
+
+    Examples
+    --------
+    >>> percent(0.996), percent(0.004)
+    ('100 %', '0 %')
+    """
+    return f"{100.0 * share:.0f} %"

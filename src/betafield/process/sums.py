@@ -1,0 +1,61 @@
+"""What a model is learned from: sums by place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process.boxes import Box
+from betafield.process.rows import COARSE, LONG, Grid, Levels, Rows, gather
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Values up to which a feature is said to have levels.
+MOST_LEVELS = 512
+
+
+class Sums(NamedTuple):
+    """Trials by place, in the features' own units, in any order and any number of parts.
+
+    Parameters
+    ----------
+    points : array of shape (r, d)
+    trials, successes : integer array of shape (r,)
+        In units of `unit`.
+    context : array of shape (r, p + 1) or None
+        Bernstein coefficients of P(success) as a polynomial of π; None: all were seen as they are.
+    unit : float
+        What 1 counts for.
+    """
+
+    points: Floats
+    trials: Ints
+    successes: Ints
+    context: Floats | None = None
+    unit: float = 1.0
+
+    def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
+        """Return the trials gathered in a box, levels of features (in own units) kept apart."""
+        held = tuple(
+            None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
+            for at, axis in zip(levels, box.axes, strict=False)
+        )
+        return gather(*self, grid=grid, box=box.within, levels=held)
+
+    def levels(self) -> Levels:
+        """Return the values of every feature that has few of them, sorted; None for others."""
+        return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
+
+
+def _levels(x: Floats, trials: Ints) -> Floats | None:
+    found = np.zeros(0)
+    for start in range(0, len(x), LONG):
+        at = slice(start, start + LONG)
+        some = np.unique(x[at][trials[at] > 0])
+        found = np.unique(np.concatenate([found, some]) + 0.0)
+        if len(found) > MOST_LEVELS:
+            return None
+    return found
