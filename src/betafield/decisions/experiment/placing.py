@@ -16,7 +16,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,13 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 # A new generator each time, all alike.
 Dice = Callable[[], np.random.Generator]
+
+
+class Unknown(NamedTuple):
+    """Trials (n, d) that the posterior does not know: told in this round, and pending."""
+
+    told: Floats
+    pending: Floats
 
 
 @dataclass
@@ -72,6 +79,8 @@ class Placing:
     _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
     _standing: StandingPoints | None = field(default=None, init=False)
     _told: Neighbours = field(default_factory=Neighbours, init=False)
+    # What the trials of a round leave of the scores of its candidates, and how many they are.
+    _left: tuple[Scene, int, Floats] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.only = self.goal.only(self.space)
@@ -113,7 +122,7 @@ class Placing:
         if field is None or learner.model.n_trials_ + len(pending) < self.start:
             why = f"one of the first {self.start}, spread over the space before much is known"
             return self._plain("sobol", k, held, allowed), why
-        unknown = np.concatenate([pending, history.last_told_rows(learner.n_since)])
+        unknown = Unknown(history.last_told_rows(learner.n_since), pending)
         return self._best(field, held, allowed, unknown, self._dice(k))
 
     def overview(self, field: AnyField) -> Scene:
@@ -146,7 +155,7 @@ class Placing:
         field: AnyField,
         held: Floats,
         allowed: Callable[[Floats], Bools],
-        unknown: Floats,
+        unknown: Unknown,
         dice: Dice,
     ) -> tuple[Floats, str]:
         """Return the point that the strategy finds best, and why."""
@@ -162,7 +171,7 @@ class Placing:
         return row, f"{scores.quantity} is {value:.3g} here, {how} among {n} candidates"
 
     def _pick(
-        self, scene: Scene, may: Bools, unknown: Floats, dice: Dice
+        self, scene: Scene, may: Bools, unknown: Unknown, dice: Dice
     ) -> tuple[Floats, float, Scores]:
         """Return the candidate to take, what it is worth, and what all are worth."""
         scores = STRATEGIES[self.strategy](scene, dice())
@@ -171,7 +180,7 @@ class Placing:
             # The highest of log-scores with Gumbel noise is drawn in proportion to scores.
             noise = dice().spawn(1)[0].gumbel(size=len(worth))
             worth = scores.power * _log(worth) + noise
-        if len(unknown) and self.only is None and self.strategy != "thompson":
+        if self.only is None and self.strategy != "thompson":
             apart = self._apart(scene, unknown)
             worth = worth * apart if scores.power is None else worth + _log(apart)
         best = int(np.argmax(np.where(may, worth, -np.inf)))
@@ -209,15 +218,31 @@ class Placing:
         rows[0] = row
         return np.where(free, rows, row)
 
-    def _apart(self, scene: Scene, unknown: Floats) -> Floats:
-        """Return what is left of scores near trials that are not known: the distance, up to 1.
+    def _apart(self, scene: Scene, unknown: Unknown) -> Floats:
+        """Return what is left of scores near trials that are not known: the distance, up to 1."""
+        return self._after_round(scene, unknown.told) * self._between(scene, unknown.pending)
 
-        It is measured in how far trials are shared: their reach, but no more than the width that
+    def _after_round(self, scene: Scene, told: Floats) -> Floats:
+        """Return what the trials of the round leave, one after the other, as there may be many."""
+        if self._last is None or scene is not self._last[2]:
+            return self._between(scene, told)
+        if self._left is None or self._left[0] is not scene:
+            self._left = scene, 0, np.ones(len(scene.rows))
+        _, n, left = self._left
+        for row in told[n:]:
+            left = left * self._between(scene, row[None])
+        self._left = scene, len(told), left
+        return left
+
+    def _between(self, scene: Scene, rows: Floats) -> Floats:
+        """Return the product of the distances to rows, each up to 1.
+
+        They are measured in how far trials are shared: their reach, but no more than the width that
         theory has, for a process shares trials over less than its length scales once it has many.
         """
         widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
         (_, reach), *_ = scene.reaches
-        steps = (scene.shares[:, None, :] - self.space.shares(unknown)) / np.minimum(reach, widest)
+        steps = (scene.shares[:, None, :] - self.space.shares(rows)) / np.minimum(reach, widest)
         return np.asarray(np.minimum(np.sqrt((steps**2).sum(axis=2)), 1.0).prod(axis=1))
 
     def _allowed(
