@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from betafield import SmoothBetaClassifier
+from betafield import SmoothBetaClassifier, components
 
 DATA = Path(__file__).parent / "data" / "flights.parquet"
 PICTURE = Path("out") / "flights.png"
@@ -59,10 +59,10 @@ def print_moments(model):
     days = [day_of_year(day) for _, day, _ in MOMENTS]
     posterior = model.posterior(moments(days, [hour for *_, hour in MOMENTS]))
     mean, (low, high) = posterior.mean(), posterior.interval(0.95)
-    # A Beta(1 + S, 1 + n − S) of mean m and variance v has seen n = m(1 − m)/v − 3 trials.
-    nearby = mean * (1 - mean) / posterior.var() - 3
-    print(f"{'':25}{'':16}{'late':>6}  {'95 % interval':17}{'flights nearby':>14}")
-    for (name, day, hour), m, lo, hi, n in zip(MOMENTS, mean, low, high, nearby, strict=True):
+    # A share of n trials has the variance m(1 − m)/n.
+    worth = mean * (1 - mean) / posterior.var()
+    print(f"{'':25}{'':16}{'late':>6}  {'95 % interval':17}{'flights worth':>14}")
+    for (name, day, hour), m, lo, hi, n in zip(MOMENTS, mean, low, high, worth, strict=True):
         when = f"{day:%d %b} {clock(hour)}"
         print(f"{name:25}{when:16}{m:6.1%}  {lo:6.1%} to {hi:6.1%} {n:16,.0f}")
 
@@ -119,20 +119,21 @@ def main():
     days, hours = np.meshgrid(DAYS, HOURS)
     grid = moments(days.ravel(), hours.ravel())
 
-    # A day apart is as far as eight hours apart: flights of one day tend to be late together, and
-    # predict each other better than the same hour of other days does. How far is still near,
-    # in these units, and how flights near each other are read, is learned from the flights.
-    model = SmoothBetaClassifier(scale=[1.0, 8.0], n_jobs=2)
+    # Flights of one day tend to be late together, more than the days around it tell: that days
+    # differ, and how far is near, is learned from the flights.
+    model = SmoothBetaClassifier(n_jobs=2)
     _, ready = timed(lambda: learn(model, flights[:1000]).posterior(grid[:1]))
     _, learned = timed(learn, model, flights)
     posterior, asked = timed(model.posterior, grid)
-    near_days, near_hours = model.bandwidth_ * model.scale_
+    near_days, near_hours = model.length_scales_
 
     print_moments(model)
     print()
     print(f"ready       in {ready:.2f} s (the first run compiles, later ones find that done)")
     print(f"learned     {model.n_trials_:,} flights in {learned:.2f} s")
-    print(f"bandwidth   {model.bandwidth_:.3f}: {near_days:.1f} days or {near_hours:.1f} hours")
+    print(f"near        {near_days:.1f} days, {near_hours:.1f} hours: what is smooth")
+    for sentence in components.told(model)[1:]:
+        print(f"            {sentence}")
     print(f"map         {grid.num_rows:,} posteriors, {asked / grid.num_rows * 1e6:.2f} µs each")
     save_map(posterior)
     print(f"picture     {PICTURE}")

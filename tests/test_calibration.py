@@ -472,11 +472,18 @@ def test_weights_that_the_estimator_did_not_ask_for_are_refused_by_routing(trial
 
 
 def test_a_clone_has_the_parameters_and_none_of_the_knowledge(trials):
-    model = FieldCalibratedClassifier(LogisticRegression(C=0.5), cv=3, prior=(2.0, 3.0))
+    model = FieldCalibratedClassifier(
+        LogisticRegression(C=0.5), cv=3, bandwidth="loo", prior=(2.0, 3.0)
+    )
     copy = clone(model.fit(*trials))
     assert copy.estimator.C == 0.5
     assert copy.prior == (2.0, 3.0)
     assert set(vars(copy)) == set(copy.get_params(deep=False))
+
+
+def test_a_prior_without_windows_is_refused(trials):
+    with pytest.raises(ValueError, match=r"prior: found \(2.0, 3.0\).*give.*a bandwidth"):
+        FieldCalibratedClassifier(prior=(2.0, 3.0)).fit(*trials)
 
 
 def test_a_pickled_model_answers_the_same(trials):

@@ -28,6 +28,8 @@ PROCESS, WINDOWS = "process", "windows"
 # Weights of windows below which a sentence on them would say too much, and from which it is sure:
 # before any trial, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
+# Features along which it is told how far windows reach.
+SPELLED = 3
 # Trials per value of a feature from which its values are levels.
 REPEATED = 2.0
 
@@ -231,17 +233,17 @@ def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
     """Return what windows of residuals say that look at some features."""
     may = "" if group.weight >= SURE else "may "
     weight = f"({percent(group.weight)} of the weight)"
-    if len(group.features) == 1:
-        (k,) = group.features
-        if are_levels(field, group, known):
-            what = f"values of {{}} {may}differ from each other beyond what is smooth"
-            return Sentence(f"{what} {weight}", (known.names[k],))
-        if len(known.names) > 1:
-            near = _between(group.least[k], group.most[k])
-            what = f"values of {{}} within {near} {may}share what the process misses along it"
-            return Sentence(f"{what} {weight}", (known.names[k],))
-    what = f"trials close to each other {may}share what the process misses, as beside a jump"
-    return Sentence(f"{what} {weight}")
+    names = tuple(known.names[k] for k in group.features)
+    if len(names) == 1 and are_levels(field, group, known):
+        what = f"values of {{}} {may}differ from each other beyond what is smooth"
+        return Sentence(f"{what} {weight}", names)
+    if len(names) > SPELLED:
+        what = f"trials close to each other {may}share what the process misses"
+        return Sentence(f"{what} {weight}")
+    near = " and ".join(
+        f"{_between(group.least[k], group.most[k])} along {{}}" for k in group.features
+    )
+    return Sentence(f"trials within {near} {may}share what the process misses {weight}", names)
 
 
 def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:

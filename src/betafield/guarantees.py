@@ -1,8 +1,8 @@
 """What can be promised before and after the trials: rates, error bounds, trials needed.
 
 All of it is for π with |π(x) − π(y)| ≤ L ‖x − y‖ on the unit cube, which is the domain in scaled
-units. Bounds are those of the Smooth Beta Process with windows of one width, `degree=0`, and of
-trials at points drawn evenly. Intervals that hold whatever the points are `band`, of the estimator.
+units. Bounds are those of the Smooth Beta Process, windows of one width, and of trials at points
+drawn evenly. Intervals that hold whatever the points are `band`, of the estimator.
 """
 
 from __future__ import annotations
@@ -240,7 +240,8 @@ def certificate(
     Returns
     -------
     structured array of shape (m,)
-        `trials` in the model's window; the posterior's `mean`, and its credible interval from `low`
+        `trials` in the model's window, by default in one as wide as theory has it; the posterior's
+        `mean`, and its credible interval from `low`
         to `high`; the interval from `guaranteed_low` to `guaranteed_high`; and `more_trials`: with
         so many more there, however they end, that interval is about `width` or less. A dataframe
         is made of it by `pandas.DataFrame` or `polars.DataFrame`.
