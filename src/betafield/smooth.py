@@ -422,7 +422,6 @@ def _records(smooth: Smooth, found: Found, features: trials.Features) -> Records
         told = ("process", one.link, _units(one.scale), levels, fit.lengths)
         rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)
-    for window in smooth.windows:
-        rows.append(("windows", "logit", first, "", nothing[0], *window[:4]))
+    rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]
     table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]
