@@ -84,7 +84,7 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/speed.py
 	$(BENCH)/bin/python benchmarks/distorted.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
-	$(BENCH)/bin/python benchmarks/settling.py
+	$(BENCH)/bin/python benchmarks/process.py
 	$(BENCH)/bin/python benchmarks/intervals.py
 	$(BENCH)/bin/python benchmarks/files.py
 	$(BENCH)/bin/python benchmarks/alternatives.py

@@ -24,10 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
-from betafield.process import averages, law, leaving, mixtures
+from betafield.process import averages, law, mixtures
 from betafield.process.fit import fit, fit_links, weights
+from betafield.process.ladder import WIDTHS
 from betafield.process.model import Sums, build, find
+from betafield.process.residuals import corrected, parts, residuals
 from betafield.process.rows import Rows, by_place, gather
+from betafield.process.scores import by_trial, contest, entries
+from betafield.process.trees import Trees
 
 
 def _far(x, *centre):
@@ -184,36 +188,56 @@ def answer_times(fits, Q):
 
 
 def left_out(t, each):
-    """Print how far scores without refits are from those of real refits, in nats per trial."""
-    gaps = []
-    for function in ("steep-1", "plateau-1", "bump-2", "wave-2", "shell-3", "smooth-3"):
-        chosen = next(f for f in (*FUNCTIONS, *NEW) if f.name == function)
-        gap = gaps_of(*chosen.trials(t, 7), each)
-        gaps.append(gap.mean())
-        print(
-            f"{function:12s} t {t}: |gap| {np.abs(gap).mean():.4f}, largest "
-            f"{np.abs(gap).max():.3f}, mean {gap.mean():+.4f}, p {ttest_1samp(gap, 0).pvalue:.2f}",
-            flush=True,
-        )
-    print(f"all: mean {np.mean(gaps):+.4f}, p {ttest_1samp(gaps, 0).pvalue:.2f}")
+    """Print how far scores without refits are from those of real refits, in nats per trial.
+
+    Of the process, and of windows of its residuals with the best score.
+    """
+    names = (
+        *("steep-1", "plateau-1", "oscillating-1", "teeth-1", "bump-2", "wave-2", "quadrants-2"),
+        *("shell-3", "smooth-3", "half-3"),
+    )
+    means = []
+    for name in names:
+        chosen = next(f for f in (*FUNCTIONS, *NEW, *ROUGH) if f.name == name)
+        gaps = gaps_of(*chosen.trials(t, 7), each)
+        means.append(gaps.mean(axis=0))
+        for kind, gap in zip(("process", "windows"), gaps.T, strict=True):
+            print(
+                f"{name:13s} t {t} {kind}: |gap| {np.abs(gap).mean():.4f}, largest "
+                f"{np.abs(gap).max():.3f}, mean {gap.mean():+.4f}, "
+                f"p {ttest_1samp(gap, 0).pvalue:.2f}",
+                flush=True,
+            )
+    for kind, mean in zip(("process", "windows"), np.transpose(means), strict=True):
+        print(f"all, {kind}: mean {mean.mean():+.4f}, p {ttest_1samp(mean, 0).pvalue:.2f}")
 
 
 def gaps_of(X, y, each):
+    """Return scores less those of refits, of the process and of the best windows."""
     plain = np.tile([0.0, 1.0], (len(X), 1))
     rows = by_place(Rows(X, np.ones(len(X), dtype=np.int64), y, plain))
     fits = fit_links(rows)
-    mixed = leaving.mixed([leaving.trials(f) for f in fits], weights(fits))
-    scores = leaving.log_score(mixed, rows.n, rows.k)
-    some = np.linspace(0, len(X) - 1, each).astype(int)
-    return np.array([scores[i] - refitted(rows, fits, i) for i in some])
+    match = contest(fits, rows, (rows.x,) * len(fits))
+    some = np.unique(np.linspace(0, len(X) - 1, each).astype(int))
+    given = entries(rows, some)
+    logs = by_trial(match, given)
+    best = 1 + int(np.argmax(logs[1:].sum(axis=1)))
+    window = match.candidates[best]
+    real = np.array([refitted(rows, fits, match.ways, window, i) for i in given.row])
+    return logs[[0, best]].T - real
 
 
-def refitted(rows, fits, i):
-    """Return log P of row i under processes fitted to the others."""
+def refitted(rows, fits, ways, window, i):
+    """Return log P of row i under processes fitted to the others, and windows of residuals."""
     others = rows.taken(np.delete(np.arange(len(rows.x)), i))
     again = tuple(fit(others, f.problem.link, f.theta) for f in fits)
-    p = mixtures.mean(law.laws(again, rows.x[i : i + 1]))[0]
-    return np.log(p if rows.k[i] else 1.0 - p)
+    surfaces, w, x = [law.surface(f) for f in again], weights(again), rows.x[i : i + 1]
+    m = law.mean(surfaces, w, [x] * len(again))
+    left = residuals(law.mean(surfaces, w, [others.x] * len(again)), others)
+    trees = Trees(others.x, parts(left.score, left.information))
+    up, down, W = trees.sums(x, ways[window.stretch], float(WIDTHS[window.width])).T
+    both = np.array([m[0], corrected(m, up - down, W, window.tau)[0]])
+    return np.log(both if rows.k[i] else 1.0 - both)
 
 
 def main():
@@ -229,7 +253,7 @@ def main():
     elif options.what == "time":
         timing((1_000, 10_000, 1_000_000))
     else:
-        left_out(200, 30)
+        left_out(200, 200)
 
 
 if __name__ == "__main__":

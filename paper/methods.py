@@ -17,7 +17,7 @@ VARIANCES = (0.001, 0.01, 0.05)
 def smooth_beta(problem: Problem, **settings: Any) -> SmoothBetaClassifier:
     """The Smooth Beta Process; by default with the width by theory, for the true L."""
     chosen = {"bandwidth": "theory", "lipschitz": problem.lipschitz} | settings
-    return SmoothBetaClassifier(degree=0, bounds=[(0.0, 1.0)] * problem.d, **chosen)
+    return SmoothBetaClassifier(bounds=[(0.0, 1.0)] * problem.d, **chosen)
 
 
 def fixed_width(problem: Problem, trials: int) -> SmoothBetaClassifier:

@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from betafield import SmoothBetaClassifier
-from hostile_calls import CALLS, X, Y
+from hostile_calls import CALLS, prepared
 from hostile_values import VALUES
 
 REFUSALS = (ValueError, TypeError, KeyError, OSError)
@@ -36,6 +35,7 @@ INSIDE = re.compile(
     r"truth value|ufunc|be broadcast|out of bounds|unsupported operand|has no attribute"
     r"|not subscriptable|not iterable|cannot unpack|not supported between|unhashable|no len\(\)"
     r"|invalid literal|Traceback|numba|only length-1|only 0-dimensional|not callable|integer scalar"
+    r"|values to unpack|Exceeds the limit|0-d array"
 )
 SECONDS_OF_WORK = 60.0
 
@@ -99,19 +99,19 @@ def judge(report, name, call, hostile, seconds=SECONDS_OF_WORK):
 
 def attempted(call, subject, given):
     """Return what was wrong with the call, if anything, and whether it failed."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
-            warnings.simplefilter("error")
+    names, problem, failed = call.names + call.also, None, True
+    with warnings.catch_warnings(record=True) as told, np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("error")
+        warnings.simplefilter("always", UserWarning)  # which may be meant for people
+        try:
             call.what(subject, **given)
-    except UserWarning as warning:
-        return None if named(
-            str(warning), call.names + call.also
-        ) else f"warned {where(warning)}", False
-    except REFUSALS as error:
-        return judged(error, call.names + call.also), True
-    except (Exception, TooLong) as error:
-        return f"raised {where(error)}", True
-    return None, False
+            failed = False
+        except REFUSALS as error:
+            problem = judged(error, names)
+        except (Exception, TooLong) as error:
+            problem = f"raised {where(error)}"
+    unnamed = [str(each.message) for each in told if not named(str(each.message), names)]
+    return (f"warned {unnamed[0][:160]!r}" if unnamed and not problem else problem), failed
 
 
 def judged(error, names):
@@ -177,8 +177,7 @@ def main(cases, seed, pattern=""):
     """Run calls of such a name in a directory and within a memory of their own."""
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
-        SmoothBetaClassifier(0.3).fit(X, Y).save("model.beta")
-        pd.DataFrame({"a": X[:, 0], "y": Y}).to_csv("trials.csv", index=False)
+        prepared()
         some = {name: call for name, call in CALLS.items() if re.search(pattern, name)}
         wrong = right(some)
         with open("/proc/self/statm") as pages:

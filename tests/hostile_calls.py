@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 
 import betafield
 from betafield import (
@@ -15,8 +16,10 @@ from betafield import (
     contexts,
     decisions,
     guarantees,
+    observed,
     plots,
     posteriors,
+    report,
     testing,
 )
 from hostile_values import T
@@ -65,6 +68,10 @@ def _model():
     return _kept("model", lambda: SmoothBetaClassifier(0.3, bounds=[(0, 1)]).fit(X, Y))
 
 
+def _often():
+    return _kept("often", lambda: SmoothBetaClassifier(0.3).fit(np.tile(X, (5, 1)), np.tile(Y, 5)))
+
+
 def _distorted():
     return _kept(
         "distorted",
@@ -92,6 +99,15 @@ def _experiment():
         return decisions.Experiment({"a": (0.0, 1.0)}, decisions.LevelSet(0.5), random_state=0)
 
     return _kept("experiment", make)
+
+
+def _asked():
+    def make():
+        experiment = _experiment()
+        experiment.ask()
+        return experiment
+
+    return _kept("asked", make)
 
 
 def _bandit():
@@ -164,6 +180,15 @@ def _array(values):
     return lambda: np.array(values)
 
 
+def prepared():
+    """Write the files that calls read into the working directory."""
+    _model().save("model.beta")
+    _experiment().save("experiment.beta")
+    _bandit().save("bandit.beta")
+    _tracker().save("tracker.beta")
+    pd.DataFrame({"a": X[:, 0], "y": Y}).to_csv("trials.csv", index=False)
+
+
 TRIALS = {
     "X": _array(X),
     "y": _array(Y),
@@ -191,11 +216,13 @@ BINS = {"n_bins": 4, "strategy": "quantile", "level": 0.9}
 
 
 def _calls():
+    _report_calls()
     _estimator_calls()
     _room_calls()
     _posterior_calls()
     _decision_calls()
     _plot_calls()
+    _observed_calls()
 
 
 def _estimator_calls():
@@ -360,6 +387,7 @@ def _room_calls():
         "testing.coverage",
         _function(
             testing.coverage,
+            ("bounds",),  # of the model
             function=lambda: lambda P: P[:, 0],
             d=1,
             t=8,
@@ -501,23 +529,24 @@ def _decision_calls():
     )
     _put("Experiment.ask", _method(_experiment, "ask", learns=True, state=trials, n=2, fixed=None))
 
-    def told(experiment, trial, success, context):
-        experiment.tell(experiment.ask() if trial == "asked" else trial, success, context)
-
     _put(
         "Experiment.tell",
-        Call(
-            told,
-            lambda: {"trial": {"a": 0.5}, "success": True, "context": [0.1, 0.9]},
-            ("trial", "success", "context"),
-            of=_experiment,
+        _method(
+            _experiment,
+            "tell",
             state=trials,
             learns=True,
+            trial=lambda: {"a": 0.5},
+            success=True,
+            context=lambda: [0.1, 0.9],
         ),
     )
-    _put("Experiment.abandon", _method(_experiment, "abandon", state=trials, trial=0))
+    _put(
+        "Experiment.abandon",
+        _method(_asked, "abandon", state=trials, learns=True, trial=lambda: _asked().pending()[0]),
+    )
     _put("Experiment.save", _method(_experiment, "save", state=trials, path="experiment.beta"))
-    _put("Experiment.load", _function(decisions.Experiment.load, path="model.beta"))
+    _put("Experiment.load", _function(decisions.Experiment.load, path="experiment.beta"))
     _put("LevelSet", _function(decisions.LevelSet, p=0.5, under=lambda: [0.1, 0.9], within=0.05))
     for kind in ("Everywhere", "Maximize", "Minimize"):
         _put(kind, _function(getattr(decisions, kind), within=0.05))
@@ -547,23 +576,13 @@ def _decision_calls():
         _method(_bandit, "posterior", state=pulls, features=lambda: {"a": 0.5}, arm=None),
     )
 
-    def updated(bandit, pull, success, context):
-        bandit.update(pull, success, context)
-
     _put(
         "FieldBandit.update",
-        Call(
-            updated,
-            lambda: {"pull": _pulled().pull(), "success": True, "context": None},
-            ("pull", "success", "context"),
-            of=_pulled,
-            state=pulls,
-            learns=True,
-        ),
+        _method(_pulled, "update", state=pulls, learns=True, pull=0, success=True, context=None),
     )
     _put("FieldBandit.abandon", _method(_pulled, "abandon", state=pulls, learns=True, pull=0))
     _put("FieldBandit.save", _method(_bandit, "save", state=pulls, path="bandit.beta"))
-    _put("FieldBandit.load", _function(decisions.FieldBandit.load, path="model.beta"))
+    _put("FieldBandit.load", _function(decisions.FieldBandit.load, path="bandit.beta"))
     tracker = {
         "threshold": 0.5,
         "half_life": 10.0,
@@ -600,7 +619,7 @@ def _decision_calls():
     _put("RiskTracker.posterior", _method(_tracker, "posterior", _knows, X=_array(X), time=9.0))
     _put("RiskTracker.alarms", _method(_tracker, "alarms", _knows, time=9.0, X=_array(X)))
     _put("RiskTracker.save", _method(_tracker, "save", _knows, path="tracker.beta"))
-    _put("RiskTracker.load", _function(decisions.RiskTracker.load, path="model.beta"))
+    _put("RiskTracker.load", _function(decisions.RiskTracker.load, path="tracker.beta"))
     _put("Regret", _function(decisions.Regret, cumulative=lambda: [[1.0, 2.0]], label="a"))
     _put(
         "simulate",
@@ -636,6 +655,32 @@ def _pulled():
         return bandit
 
     return _kept("pulled", make)
+
+
+def _report_calls():
+    page = {"title": "a", "level": 0.9, "lipschitz": 1.0, "command": "a", "source": "trials.csv"}
+    _put("report.html", _function(report.html, model=_model, **page))
+    _put("report.write", _function(report.write, model=_model, path="report.html", **page))
+
+
+def _observed_calls():
+    _put("observed.observed", _function(observed.observed, model=_model))
+    _put(
+        "observed.binned",
+        _function(
+            observed.binned,
+            seen=lambda: observed.observed(_model()),
+            feature=0,
+            n_bins=3,
+            level=0.9,
+            class_index=1,
+        ),
+    )
+    _put(
+        "observed.share_interval",
+        _function(observed.share_interval, successes=_array(Y), trials=_array([2] * T), level=0.9),
+    )
+    _put("observed.left_out", _function(observed.left_out, model=_often, n=20, random_state=0))
 
 
 def _plot_calls():
@@ -704,7 +749,7 @@ def _plot_calls():
         "CalibrationDisplay.from_model",
         _function(
             lambda **o: _closed(plots.CalibrationDisplay.from_model(**o)),
-            model=_model,
+            model=_often,
             n=20,
             random_state=0,
             name="a",

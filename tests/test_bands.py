@@ -341,7 +341,7 @@ def test_no_more_trials_are_needed_where_the_interval_is_narrow():
     ("arguments", "message"),
     [
         ({"lipschitz": 0.0}, "lipschitz: found 0.0; a positive number is needed"),
-        ({"lipschitz": np.nan}, "lipschitz: found nan"),
+        ({"lipschitz": np.nan}, "lipschitz: found NaN"),
         ({"lipschitz": "1"}, "lipschitz: found '1'"),
         ({"lipschitz": 1.0, "level": 1.0}, "level: found 1.0; a number between 0 and 1"),
         ({"lipschitz": 1.0, "level": 95}, "level: found 95"),

@@ -220,3 +220,22 @@ def test_shapes_are_told_in_words_if_there_are_some():
         checks.finite("at", [1.0, 2.0], shape=(None, 2))
     with pytest.raises(ValueError, match=r"^at: found shape \(1, 3\); two numbers, please$"):
         checks.finite("at", [[1.0, 2.0, 3.0]], shape=(2,), needed="two numbers, please")
+
+
+def test_seeds_are_whole_numbers_or_generators():
+    same = np.random.default_rng(3)
+    assert checks.generator("seed", same) is same
+    assert checks.generator("seed", 3).random() == np.random.default_rng(3).random()
+    one, other = (checks.generator("seed", np.random.RandomState(3)) for _ in range(2))
+    assert one.random() == other.random()
+    within: list = []
+    within.append(within)  # which ends the process if NumPy sees it
+    for value in (within, [1, 2], -1, 1.0, "a", np.ma.masked, True):
+        with pytest.raises(ValueError, match=r"^seed: found .*; a whole number from 0 on"):
+            checks.generator("seed", value)
+
+
+@pytest.mark.parametrize("values", ["ab", b"ab", {"a": 1}, 3, None, np.array(3), np.ma.masked])
+def test_what_cannot_be_gone_through_has_no_items(values):
+    with pytest.raises(TypeError, match=r"^names: found .*; a list is needed$"):
+        checks.items("names", values, "a list is needed")

@@ -1,6 +1,9 @@
-"""Over dask collections: the counts of one machine to the last bit, whatever the partitions."""
+"""Over dask collections: the answers of one machine to the last bit, whatever the partitions."""
 
 import contextlib
+import functools
+import inspect
+import io
 import itertools
 import math
 import pickle
@@ -23,12 +26,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-import betafield.choosing.local as local
-import betafield.choosing.weighing as weighing
 from betafield import SmoothBetaClassifier as Local
-from betafield import contexts, guarantees
+from betafield import choosing, contexts, guarantees, load
 from betafield.dask import SmoothBetaClassifier, questions, tasks
 from betafield.posteriors.base import Posterior
+from betafield.process.model import Smooth
+from betafield.windows import Forest
 
 # Of dask's own calls of pandas 3.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -85,28 +88,35 @@ def held(value):
     return [array for each in value for array in held(each)]
 
 
-def assert_same(one, many, queries=QUERIES, exact=True):
-    """All that was learned, and what is answered, is equal."""
-    for name in ("classes_", "n_trials_", "bandwidth_", "scale_", "bounds_", "relevance_"):
+LEARNED = ("classes_", "n_trials_", "scale_", "bounds_", "relevance_", "settled_")
+
+
+def assert_same(one, many, queries=QUERIES):
+    """All that was learned, and what is answered, is equal to the last bit."""
+    is_process = one.method != "windows" and one.bandwidth == "auto"
+    for name in (*LEARNED, "length_scales_" if is_process else "bandwidth_"):
         np.testing.assert_array_equal(getattr(many, name), getattr(one, name), err_msg=name)
     assert many.weights_.tobytes() == one.weights_.tobytes()
     for theirs in (many.posterior(queries), many.compute().posterior(queries)):
         ours, found = shapes(one.posterior(queries)), shapes(theirs)
         assert len(ours) > 2  # more than the mean and the variance
         for a, b in zip(ours, found, strict=True):
-            (np.testing.assert_array_equal if exact else np.testing.assert_allclose)(b, a)
+            np.testing.assert_array_equal(b, a)
 
 
+@pytest.mark.parametrize("bandwidth", ["loo", "auto"])
 @pytest.mark.parametrize("context", [None, [0.25, 1.0]], ids=["plain", "distorted"])
-def test_models_that_know_different_things_are_told_apart(context):
-    options = {"bandwidth": "auto", "scale": "range", "bounds": [(0, 1)] * 2, "degree": 0}
+def test_models_that_know_different_things_are_told_apart(context, bandwidth):
+    options = {"bandwidth": bandwidth, "bounds": [(0, 1)] * 2}
     one, many = fitted(options, {"X": X, "y": Y, "context": np.tile(context or [0.0, 1.0], (T, 1))})
     assert_same(one, many)
     for other in (1 - Y, np.roll(Y, 1)):
-        for exact in (True, False):
-            with pytest.raises(AssertionError):
-                assert_same(Local(**options).fit(X, other, context=context), many, exact=exact)
-    # What is believed differs, the windows do not.
+        with pytest.raises(AssertionError):
+            assert_same(Local(**options).fit(X, other, context=context), many)
+
+
+def test_models_that_believe_different_things_before_are_told_apart():
+    one, many = fitted({"bandwidth": 0.25}, {"X": X, "y": Y})
     one.set_params(prior=(1.0, 1.5))
     with pytest.raises(AssertionError, match="not equal"):
         assert_same(one, many)
@@ -170,20 +180,32 @@ def test_counts_are_those_of_one_machine(case, partition):
     assert_same(one, many, QUERIES[:, : data["X"].shape[1]])
 
 
-@pytest.mark.parametrize("bandwidth", ["theory", "loo", "auto"])
-@pytest.mark.parametrize("case", ["plain", "contexts", "pools", "three classes", "a prior field"])
-def test_bandwidths_are_chosen_as_on_one_machine(case, bandwidth):
-    options, data = DATA[case]
-    one, many = fitted({"bandwidth": bandwidth, **options}, data)
-    # Moments of local polynomials are floats, and add up in another order.
-    assert_same(one, many, exact=bandwidth != "auto")
+@pytest.mark.parametrize(
+    "options", [{"bandwidth": "theory"}, {"bandwidth": "loo"}, {"method": "windows"}]
+)
+@pytest.mark.parametrize(
+    "case", ["plain", "contexts", "weighted contexts", "pools", "three classes", "a prior field"]
+)
+def test_bandwidths_are_chosen_as_on_one_machine(case, options):
+    more, data = DATA[case]
+    assert_same(*fitted({**options, **more}, data))
 
 
-@pytest.mark.parametrize("scale", ["ard", "range"])
-@pytest.mark.parametrize("degree", [0, 1, 2])
-def test_degrees_and_relevances_are_those_of_one_machine(degree, scale):
-    one, many = fitted({"bandwidth": 0.4, "degree": degree, "scale": scale}, DATA["plain"][1])
-    assert_same(one, many, exact=degree == 0)
+# Windows alone have a prior, and mean contexts.
+SMOOTH = {case: each for case, each in DATA.items() if not {"prior", "sharing"} & set(each[0])}
+SMOOTH["three classes"] = {}, DATA["three classes"][1]
+
+
+@pytest.mark.parametrize("method", ["auto", "process"])
+@pytest.mark.parametrize("case", SMOOTH)
+def test_the_default_is_that_of_one_machine(case, method):
+    options, data = SMOOTH[case]
+    one, many = fitted({"method": method, **options}, data)
+    queries = QUERIES[:, : data["X"].shape[1]]
+    assert_same(one, many, queries)
+    lazy = many.predict_proba(split(queries, (20, 0, 17)))
+    np.testing.assert_array_equal(lazy.compute(), one.predict_proba(queries))
+    np.testing.assert_array_equal(many.field_.n_near(queries), one.field_.n_near(queries))
 
 
 @st.composite
@@ -206,38 +228,90 @@ def test_partitions_never_show(sizes, case, partition, width):
     assert_same(one, many, QUERIES[:, : data["X"].shape[1]])
 
 
-def test_partitions_of_one_class_and_of_no_weight():
+@settings(max_examples=25)
+@given(
+    sizes=partitioned(),
+    case=st.sampled_from(sorted(SMOOTH)),
+    partition=st.sampled_from([None, "space"]),
+)
+def test_partitions_never_show_in_the_default(sizes, case, partition):
+    options, data = SMOOTH[case]
+    one, many = fitted({"partition": partition, **options}, data, sizes)
+    assert_same(one, many, QUERIES[:, : data["X"].shape[1]])
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
+def test_partitions_of_one_class_and_of_no_weight(bandwidth):
     weight = np.repeat([1.0, 0.0, 2.0], [80, 80, 80])
     data = {"X": X, "y": np.repeat([0, 1, 1], [80, 80, 80]), "sample_weight": weight}
-    assert_same(*fitted({"bandwidth": 0.25}, data, (80, 80, 80)))
+    assert_same(*fitted({"bandwidth": bandwidth}, data, (80, 80, 80)))
     held = np.repeat([3, 0, 5], [80, 80, 80])
-    assert_same(*fitted({"bandwidth": 0.25}, {"X": X, "successes": 0 * held, "trials": held}))
+    assert_same(*fitted({"bandwidth": bandwidth}, {"X": X, "successes": 0 * held, "trials": held}))
 
 
+def test_many_partitions_are_joined_in_a_tree():
+    with counted("joined-") as joins:
+        one, many = fitted({}, DATA["fractions"][1], (24,) * 10)
+    assert len(joins) == 3  # of 8, of 2, and of both
+    assert_same(one, many)
+
+
+@pytest.mark.parametrize("bandwidth", [0.3, "auto"])
 @pytest.mark.parametrize("outcome", [0, 1])
-def test_a_context_that_teaches_by_one_outcome_alone_widens_the_domain_by_it(outcome):
+def test_a_context_that_teaches_by_one_outcome_alone_widens_the_domain_by_it(outcome, bandwidth):
     # Successes are almost sure here: they teach nothing, but a failure teaches.
     context = np.tile([0.0, 1.0], (6, 1))
     context[-1] = 1.0 - 1e-15, 1.0
     points = np.array([[0.0], [1.0], [0.5], [0.2], [0.4], [9.0]])
     y = np.array([0, 1, 0, 1, 0, outcome])
-    one, many = fitted({"bandwidth": 0.3}, {"X": points, "y": y, "context": context}, (3, 2, 1))
+    data = {"X": points, "y": y, "context": context}
+    one, many = fitted({"bandwidth": bandwidth}, data, (3, 2, 1))
     assert one.bounds_[0, 1] == (1.0 if outcome else 9.0)
     assert_same(one, many, points)
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "pool"), [("threads", ThreadPoolExecutor), ("processes", ProcessPoolExecutor)]
-)
-def test_every_scheduler_answers_the_same(scheduler, pool):
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def pool(request):
+    """Return a kind of scheduler, and two threads or processes for it."""
+    kinds = {
+        "threads": ThreadPoolExecutor,
+        "processes": functools.partial(ProcessPoolExecutor, mp_context=get_context("spawn")),
+    }
+    with kinds[request.param](2) as pool:
+        yield request.param, pool
+
+
+@pytest.fixture
+def scheduler(pool):
+    """Use threads, or processes, for all that dask does."""
+    with dask.config.set(scheduler=pool[0], pool=pool[1]):
+        yield
+
+
+@pytest.mark.usefixtures("scheduler")
+def test_every_scheduler_answers_the_same():
     one = Local(0.25).fit(X, Y)
-    options = {"mp_context": get_context("spawn")} if scheduler == "processes" else {}
-    with pool(2, **options) as pool, dask.config.set(scheduler=scheduler, pool=pool):
-        many = SmoothBetaClassifier(0.25).fit(split(X), split(Y))
-        assert_same(one, many)
-        blocks = many.predict_proba(split(QUERIES, (30, 7))).compute()
-        np.testing.assert_array_equal(blocks, one.predict_proba(QUERIES))
-        np.testing.assert_array_equal(many.band(QUERIES, 1.0), one.band(QUERIES, 1.0))
+    many = SmoothBetaClassifier(0.25).fit(split(X), split(Y))
+    assert_same(one, many)
+    blocks = many.predict_proba(split(QUERIES, (30, 7))).compute()
+    np.testing.assert_array_equal(blocks, one.predict_proba(QUERIES))
+    np.testing.assert_array_equal(many.band(QUERIES, 1.0), one.band(QUERIES, 1.0))
+
+
+@pytest.mark.usefixtures("scheduler")
+@pytest.mark.parametrize("case", ["plain", "fractions", "counts", "contexts", "three classes"])
+def test_every_scheduler_answers_the_same_by_default(case):
+    one, many = fitted(*SMOOTH[case])
+    assert_same(one, many)
+    far = np.concatenate([QUERIES, 100.0 + QUERIES])
+    found = many.posterior(split(far, (30, 0, 44)))
+    ours = one.posterior(far)
+    for lazy, expected in zip(
+        (found.mean(), found.var(), *found.interval()),
+        (ours.mean(), ours.var(), *ours.interval()),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(lazy.compute(), expected)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -248,31 +322,46 @@ def test_sums_of_partitions_add_up_as_if_rounded_once(seed):
     assert math.fsum(itertools.chain(*some)) == math.fsum(values)
 
 
-def test_partial_fit_goes_on_where_fit_ended():
+@pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
+def test_partial_fit_goes_on_where_fit_ended(bandwidth):
     data = DATA["contexts"][1]
-    options = {"bandwidth": 0.25, "bounds": [(0, 1)] * 2}
+    options = {"bandwidth": bandwidth, "bounds": [(0, 1)] * 2}
     one = Local(**options).fit(**data)
     many = SmoothBetaClassifier(**options)
     for rows, sizes in ((slice(0, 100), (60, 40)), (slice(100, T), (0, 100, 40))):
         some = {name: split(values[rows], sizes) for name, values in data.items()}
         assert many.partial_fit(**some, classes=[0, 1]) is many
+    assert_same(one, many.settle())
+
+
+def test_a_few_more_trials_are_answered_with_what_was_found_before():
+    one, many = Local().fit(X[:230], Y[:230]), SmoothBetaClassifier().fit(X[:230], Y[:230])
+    one, many = (
+        one.partial_fit(X[230:], Y[230:]),
+        many.partial_fit(split(X[230:], (4, 6)), split(Y[230:], (4, 6))),
+    )
+    assert not many.settled_
     assert_same(one, many)
+    assert many.settle().settled_
+    assert_same(Local().fit(X, Y), many)
 
 
-def test_local_batches_and_counts_may_follow_dask_ones():
-    options = {"bandwidth": 0.25, "bounds": [(0, 1)] * 2}
+@pytest.mark.parametrize("bandwidth", [0.25, "auto"])
+def test_local_batches_and_counts_may_follow_dask_ones(bandwidth):
+    options = {"bandwidth": bandwidth, "bounds": [(0, 1)] * 2}
     one = Local(**options).fit(X, Y).partial_fit(X[:7], Y[:7]).partial_fit_counts(X, Y, 3)
     many = SmoothBetaClassifier(**options).fit(split(X), split(Y)).partial_fit(X[:7], Y[:7])
-    assert_same(one, many.partial_fit_counts(split(X), split(Y), 3))
+    assert_same(one.settle(), many.partial_fit_counts(split(X), split(Y), 3).settle())
 
 
-def test_merge_adds_the_trials_of_both():
-    options = {"bandwidth": 0.25, "bounds": [(0, 1)] * 2}
+@pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
+def test_merge_adds_the_trials_of_both(bandwidth):
+    options = {"bandwidth": bandwidth, "bounds": [(0, 1)] * 2}
     pools = DATA["pools"][1]["context"]
     one = Local(**options).fit(np.concatenate([X, X]), np.concatenate([Y, Y]))
     a, b = (SmoothBetaClassifier(**options).fit(split(X), split(Y)) for _ in range(2))
     assert a.merge(b) is a
-    assert_same(one, a)
+    assert_same(one, a.settle())
     c = SmoothBetaClassifier(**options).fit(split(X), split(Y), context=split(pools))
     d = SmoothBetaClassifier(**options).fit(split(X), split(Y), context=split(pools[::-1]))
     one = Local(**options).fit(X, Y, context=pools)
@@ -285,40 +374,46 @@ def test_models_that_cannot_be_merged_say_why():
         many.merge(Local(0.25).fit(X, Y))
     with pytest.raises(ValueError, match="other: its bounds_"):
         many.merge(SmoothBetaClassifier(0.25).fit(split(2 * X), split(Y)))
+    smooth = SmoothBetaClassifier().fit(split(X), split(Y))
+    for one, other in ((many, smooth), (smooth, many)):
+        with pytest.raises(ValueError, match="both must be of windows, or both of a process"):
+            one.merge(other)
 
 
-def test_many_places_are_weighed_on_the_sample_of_one_machine(monkeypatch):
-    monkeypatch.setattr(weighing, "MOST", 256)
-    monkeypatch.setattr(weighing, "FIRST", 64)
+def test_a_model_learns_more_of_its_kind_only():
+    for kept, asked in (({"bandwidth": 0.25}, {"bandwidth": "auto"}), ({}, {"bandwidth": 0.25})):
+        many = SmoothBetaClassifier(**kept).fit(split(X), split(Y)).set_params(**asked)
+        with pytest.raises(ValueError, match=r"method: found .*; the trials so far were kept for"):
+            many.partial_fit(split(X), split(Y))
+
+
+@pytest.mark.parametrize("case", ["plain", "contexts"])
+def test_widths_are_scored_at_the_places_of_one_machine(case, monkeypatch):
+    monkeypatch.setattr(choosing, "QUERIES", 64)
+    monkeypatch.setattr(choosing, "FEWEST", 8)
     rng = np.random.default_rng(3)
-    points = rng.uniform(size=(2000, 2))
+    points = np.repeat(rng.uniform(size=(500, 2)), 4, axis=0)[rng.permutation(2000)]
     data = {"X": points, "y": rng.uniform(size=2000) < points[:, 0]}
-    for bandwidth in ("loo", "auto"):
-        one, many = fitted({"bandwidth": bandwidth}, data, (500, 1000, 500))
-        assert_same(one, many, exact=bandwidth == "loo")
+    if case == "contexts":
+        data["context"] = contexts.background(rng.integers(0, 4, size=2000) / 8)
+    for partition in (None, "space"):
+        options = {"bandwidth": "loo", "partition": partition}
+        one, many = fitted(options, data, (500, 0, 1000, 500))
+        ours = choosing.sampled(one.field_.places(), one.field_.decoder.cost)
+        theirs = many.windows_.sampled(many.field_.decoder.cost)
+        assert theirs.total == ours.total == 500
+        assert len(np.unique(theirs.places.axes.T, axis=0)) == 64
+        for a, b in zip(held(ours.places), held(theirs.places), strict=True):
+            np.testing.assert_array_equal(b, a)
+        assert_same(one, many)
 
 
-def test_many_trials_are_gathered_in_the_cells_of_one_machine(monkeypatch):
-    monkeypatch.setattr(local, "GATHERED", 1000)
-    rng = np.random.default_rng(3)
-    points = rng.uniform(size=(4000, 2))
-    data = {"X": points, "y": rng.uniform(size=4000) < points[:, 0]}
-    one, many = fitted({"bandwidth": 0.5, "degree": 1}, data, (500,) * 8)
-    assert any(cell for _, cell in many.windows_.outline.sizes)
-    assert_same(one, many, exact=False)
-
-
-def test_a_trial_that_its_cell_moves_into_reach_is_asked_for(monkeypatch):
-    monkeypatch.setattr(local, "GATHERED", 1000)
-    points = np.sort(np.random.default_rng(3).uniform(size=4000))[:, None]
-    points[2000:] += 2.0
-    data = {"X": points, "y": np.arange(4000) % 2}
-    options = {"bandwidth": 0.49, "degree": 1, "scale": None}
-    one, many = fitted(options, data, (2000, 2000))
-    # The first partition ends at about 0.5; the middle of its last cell is 0.004 further.
-    queries = points[1999] + 0.49 + np.linspace(-0.01, 0.01, 401)[:, None]
-    assert any(cell for _, cell in many.windows_.outline.sizes)
-    assert_same(one, many, queries, exact=False)
+def test_all_widths_are_asked_about_at_once():
+    with counted("tell-") as asked:
+        _, many = fitted({"bandwidth": "loo"}, DATA["plain"][1])
+    assert len(many.field_.scored.widths) > 5
+    parts = sum(each.told.size > 0 for each in many.windows_.kept)
+    assert len(asked) == 3 * parts  # a sample, hashes, and sums
 
 
 def test_large_questions_go_in_several_rounds(monkeypatch):
@@ -332,8 +427,9 @@ def test_large_questions_go_in_several_rounds(monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
-def test_guarantees_ask_all_partitions():
-    one, many = fitted({"bandwidth": 0.25}, DATA["plain"][1])
+@pytest.mark.parametrize("bandwidth", [0.25, "auto"])
+def test_guarantees_ask_all_partitions(bandwidth):
+    one, many = fitted({"bandwidth": bandwidth}, DATA["plain"][1])
     for simultaneous in (False, True):
         asked = (QUERIES, 1.0, 0.9, simultaneous)
         np.testing.assert_array_equal(many.band(*asked), one.band(*asked))
@@ -377,10 +473,11 @@ def asked_lazily(model, queries):
     }
 
 
+@pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
 @pytest.mark.parametrize("case", ["plain", "contexts", "texts"])
-def test_a_collection_of_points_is_answered_when_computed(case):
+def test_a_collection_of_points_is_answered_when_computed(case, bandwidth):
     options, data = DATA[case]
-    one, many = fitted({"bandwidth": 0.25, **options}, data)
+    one, many = fitted({"bandwidth": bandwidth, **options}, data)
     with counted("") as run:
         lazy = asked_lazily(many, split(QUERIES, (20, 0, 17)))
         assert not run
@@ -390,9 +487,9 @@ def test_a_collection_of_points_is_answered_when_computed(case):
         np.testing.assert_array_equal(lazy[name].compute(), expected, err_msg=name)
 
 
-def test_three_classes_are_answered_lazily_too():
-    options, data = DATA["three classes"]
-    one, many = fitted({"bandwidth": 0.25, **options}, data)
+@pytest.mark.parametrize("bandwidth", [0.25, "auto"])
+def test_three_classes_are_answered_lazily_too(bandwidth):
+    one, many = fitted({"bandwidth": bandwidth}, DATA["three classes"][1])
     queries = split(QUERIES, (20, 17))
     for lazy, expected in (
         (many.posterior(queries).mean(), one.posterior(QUERIES).mean()),
@@ -404,10 +501,36 @@ def test_three_classes_are_answered_lazily_too():
         np.testing.assert_array_equal(lazy.compute(), expected)
 
 
-def test_points_in_frames_have_unknown_lengths():
+def copies(collection, kind=Smooth):
+    """Return how many tasks of the graph that is computed hold an object of this kind."""
+    (collection,) = dask.optimize(collection)
+    found = 0
+
+    class Finder(pickle.Pickler):
+        def persistent_id(self, value):
+            nonlocal found
+            found += isinstance(value, kind)
+
+    for task in dict(collection.dask).values():
+        Finder(io.BytesIO()).dump(task)
+    return found
+
+
+@pytest.mark.parametrize("blocks", [1, 37])
+def test_the_process_is_once_in_the_graph_of_all_blocks(blocks):
+    _, many = fitted({}, DATA["plain"][1])
+    queries = split(QUERIES, (37,) if blocks == 1 else (1,) * 37)
+    assert copies(many.posterior(queries).mean()) == 1
+    assert copies(many.predict_proba(queries)) == 1
+    assert copies(many.band(queries, 1.0)[0], Forest) == 1
+
+
+@pytest.mark.parametrize("bandwidth", [0.25, "auto"])
+def test_points_in_frames_have_unknown_lengths(bandwidth):
     table = pd.DataFrame(X, columns=["a", "b"])
-    many = SmoothBetaClassifier(0.25).fit(dd.from_pandas(table, npartitions=3), split(Y, (80,) * 3))
-    one = Local(0.25).fit(table, Y)
+    many = SmoothBetaClassifier(bandwidth)
+    many.fit(dd.from_pandas(table, npartitions=3), split(Y, (80,) * 3))
+    one = Local(bandwidth).fit(table, Y)
     queries = pd.DataFrame(QUERIES, columns=["a", "b"])
     found = many.predict_proba(dd.from_pandas(queries, npartitions=2))
     assert np.isnan(found.shape[0])
@@ -421,8 +544,9 @@ def test_one_number_for_all_rows_is_asked_of_posteriors():
         many.posterior(split(X)).ppf([0.1, 0.2])
 
 
-def test_the_score_is_that_of_one_machine():
-    one, many = fitted({"bandwidth": 0.25}, DATA["plain"][1])
+@pytest.mark.parametrize("bandwidth", [0.25, "auto"])
+def test_the_score_is_that_of_one_machine(bandwidth):
+    one, many = fitted({"bandwidth": bandwidth}, DATA["plain"][1])
     assert many.score(split(X), split(Y)) == one.score(X, Y) == many.score(X, Y)
     weight = np.arange(T) % 5
     assert many.score(split(X), split(Y), split(weight)) == one.score(X, Y, weight)
@@ -472,12 +596,6 @@ def test_regions_leave_few_partitions_to_ask():
     assert 1 <= numbers["space"] <= 4
 
 
-def test_relevance_brings_partitions_into_reach():
-    one, many = fitted({"bandwidth": "auto"}, {"X": X, "y": (X[:, 0] > 0.5) * 1}, (120, 120))
-    assert many.relevance_[1] < 1.0
-    assert_same(one, many, exact=False)
-
-
 # Bad input.
 
 
@@ -505,21 +623,31 @@ def fit(X=X, y=Y, sizes=SIZES, options=None, **others):
     return SmoothBetaClassifier(**{"bandwidth": 0.25, **(options or {})}).fit(**cut)
 
 
+@pytest.fixture(params=[0.25, "auto"], ids=["windows", "process"])
+def either(request):
+    """Return `fit` with windows, and with the default."""
+
+    def fit_so(*trials, options=None, **others):
+        return fit(*trials, options={"bandwidth": request.param, **(options or {})}, **others)
+
+    return fit_so
+
+
 def with_cell(values, row, value):
     changed = np.array(values, dtype=object if isinstance(value, str) else None)
     changed[row] = value
     return changed
 
 
-def test_wrong_values_name_the_partition_and_the_row():
+def test_wrong_values_name_the_partition_and_the_row(either):
     # Row 143 is the third row of partition 4.
     bad = with_cell(X, (143, 1), np.nan)
-    refused(ValueError, lambda: fit(X=bad), "partition 4: X row 2, column 1: found NaN")
+    refused(ValueError, lambda: either(X=bad), "partition 4: X row 2, column 1: found NaN")
     text = with_cell(X, (143, 1), "far")
-    refused(ValueError, lambda: fit(X=text), "partition 4: X row 2, column 1: found 'far'")
+    refused(ValueError, lambda: either(X=text), "partition 4: X row 2, column 1: found 'far'")
     refused(
         ValueError,
-        lambda: fit(sample_weight=with_cell(np.ones(T), 143, -1.0)),
+        lambda: either(sample_weight=with_cell(np.ones(T), 143, -1.0)),
         "partition 4: sample_weight row 2: found -1.0",
     )
     bounds = {"bounds": [(0, 1), (0, 1)]}
@@ -527,7 +655,7 @@ def test_wrong_values_name_the_partition_and_the_row():
         options = {**bounds, "partition": partition}
         refused(
             ValueError,
-            lambda options=options: fit(X=with_cell(X, (143, 0), 2.0), options=options),
+            lambda options=options: either(X=with_cell(X, (143, 0), 2.0), options=options),
             "partition 4: X row 2, column 0: found 2.0; bounds allow",
         )
     never = np.tile([0.0, 1.0], (T, 1))
@@ -535,7 +663,7 @@ def test_wrong_values_name_the_partition_and_the_row():
     for partition in (None, "space"):
         refused(
             ValueError,
-            lambda partition=partition: fit(
+            lambda partition=partition: either(
                 y=with_cell(Y, 143, 1), context=never, options={"partition": partition}
             ),
             "partition 4: context row 2",
@@ -610,15 +738,15 @@ def test_local_and_lazy_arguments_do_not_mix():
     assert_same(one, model.fit(split(X), split(Y), context=[[0.25, 1.0]]))
 
 
-def test_nothing_to_learn_from_is_refused():
-    refused(ValueError, lambda: fit(X[:0], Y[:0], (0, 0)), "X: found 0 rows in all partitions")
-    refused(ValueError, lambda: fit(y=0 * Y), "y: found one class only, 0")
-    refused(ValueError, lambda: fit(sample_weight=np.zeros(T)), "all are zero in all partitions")
+def test_nothing_to_learn_from_is_refused(either):
+    refused(ValueError, lambda: either(X[:0], Y[:0], (0, 0)), "X: found 0 rows in all partitions")
+    refused(ValueError, lambda: either(y=0 * Y), "y: found one class only, 0")
+    refused(ValueError, lambda: either(sample_weight=np.zeros(T)), "all are zero in all partitions")
     same = np.full((T, 2), 0.5)
     for options in ({}, {"bounds": [(0, 1)] * 2}):
         refused(
             ValueError,
-            lambda options=options: fit(context=same, options=options),
+            lambda options=options: either(context=same, options=options),
             "every trial has equal coefficients",
         )
 
@@ -631,11 +759,21 @@ def test_wrong_options_are_refused_before_anything_is_read():
     refused(ValueError, lambda: fit(options={"bounds": [(0, 1)]}), "bounds: found shape (1, 2)")
     refused(ValueError, lambda: fit(options={"prior": (0.0, 1.0)}), "prior: found a shape of 0.0")
     refused(ValueError, lambda: fit(options={"scale": [1.0]}), "scale: found shape (1,)")
+    smooth = {"bandwidth": "auto"}
+    refused(
+        ValueError,
+        lambda: fit(options={**smooth, "bounds": [(0, 1)]}),
+        "bounds: found shape (1, 2)",
+    )
+    with counted("") as run:
+        for wrong in ({"prior": (1.0, 2.0)}, {"sharing": "mean"}):
+            refused(ValueError, lambda wrong=wrong: fit(options={**smooth, **wrong}), "windows")
+        assert not run
     refused(TypeError, lambda: SmoothBetaClassifier().fit_files("x"), "read_parquet")
 
 
-def test_classes_and_features_stay_what_they_were():
-    model = fit()
+def test_classes_and_features_stay_what_they_were(either):
+    model = either()
     refused(
         ValueError,
         lambda: model.partial_fit(split(X), split(Y), classes=[0, 1, 2]),
@@ -653,7 +791,7 @@ def test_classes_and_features_stay_what_they_were():
         "partition ",
         ": X has 1 features",
     )
-    assert_same(Local(0.25).fit(X, Y), model)
+    assert_same(Local(model.bandwidth).fit(X, Y), model)
 
 
 def test_labels_of_two_kinds_name_the_partition():
@@ -669,13 +807,13 @@ def test_labels_of_two_kinds_name_the_partition():
     )
 
 
-def test_a_failed_partial_fit_or_merge_leaves_the_model_as_it_was():
-    model = fit()
+def test_a_failed_partial_fit_or_merge_leaves_the_model_as_it_was(either):
+    model = either()
     before = dict(vars(model))
     with pytest.raises(ValueError, match="partition 4: X row 2"):
         model.partial_fit(split(with_cell(X, (143, 1), np.inf)), split(Y))
-    with pytest.raises(ValueError, match="other: its bounds_"):
-        model.merge(fit(X=2 * X))
+    with pytest.raises(ValueError, match="other: its classes_"):
+        model.merge(either(y=2 * Y))
     assert vars(model) == before
 
 
@@ -695,13 +833,13 @@ def test_an_unfitted_model_says_so():
             call()
 
 
-def test_a_band_that_has_no_guarantee_is_refused_before_it_is_computed():
-    model = fit(sample_weight=np.full(T, 0.5))
+def test_a_band_that_has_no_guarantee_is_refused_before_it_is_computed(either):
+    model = either(sample_weight=np.full(T, 0.5))
     for queries in (X, split(X)):
         with pytest.raises(ValueError, match="fractional weights"):
             model.band(queries, 1.0)
     with pytest.raises(ValueError, match="lipschitz: found -1"):
-        fit().band(split(X), -1)
+        either().band(split(X), -1)
 
 
 # What estimators can do.
@@ -716,6 +854,8 @@ def test_the_model_is_cloned_printed_and_pickled():
     assert repr(copy) == "SmoothBetaClassifier(bandwidth=0.25, partition='space', prior=(1.0, 2.0))"
     again = pickle.loads(pickle.dumps(model))
     assert_same(Local(0.25, prior=(1.0, 2.0)).fit(X, Y), again)
+    names = list(inspect.signature(Local).parameters)
+    assert list(inspect.signature(SmoothBetaClassifier).parameters) == [*names, "partition"]
 
 
 def test_the_computed_model_needs_no_dask():
@@ -723,6 +863,17 @@ def test_the_computed_model_needs_no_dask():
     assert type(one) is Local
     assert one.get_params() == Local(0.25).get_params()
     assert_same_after_more(one)
+
+
+def test_the_computed_model_of_the_default_is_that_of_one_machine(tmp_path):
+    model = fit(options={"bandwidth": "auto", "partition": "space"})
+    one = model.compute()
+    assert type(one) is Local
+    assert one.get_params() == Local().get_params()
+    assert one.settled_
+    model.save(tmp_path / "model.beta")
+    for again in (one, load(tmp_path / "model.beta"), pickle.loads(pickle.dumps(model))):
+        assert_same(Local().fit(X, Y), SmoothBetaClassifier.of(again.field_))
 
 
 def assert_same_after_more(one):
@@ -768,9 +919,15 @@ def write(path, columns):
     pq.write_table(pa.table({**columns, "other": np.zeros(60)}), path, row_group_size=30)
 
 
-def from_files(folder, **options):
+def from_files(folder, bandwidth=0.25, **options):
     table = dd.read_parquet(folder, **options)
-    return SmoothBetaClassifier(0.25).fit(table[["a", "b"]], table["s"])
+    return SmoothBetaClassifier(bandwidth).fit(table[["a", "b"]], table["s"])
+
+
+def test_files_are_learned_from_by_default(folder):
+    one = Local().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    many = from_files(str(folder), "auto", split_row_groups=True)
+    assert_same(one, many, pd.DataFrame(QUERIES, columns=["a", "b"]))
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,70 @@ def test_a_cluster_answers_as_one_machine(partition):
     )
 
 
+def distorted():
+    """Return trials by their names, half of them under a context."""
+    rates = np.repeat([0.0, 0.25], T // 2)
+    return {"X": X, "y": Y, "context": contexts.background(rates)}
+
+
+BY_DEFAULT = {
+    "plain": {"X": X, "y": Y},
+    "weights": {"X": X, "y": Y, "sample_weight": RNG.exponential(size=T)},
+    "counts": {"X": X, "successes": Y, "trials": Y + RNG.integers(0, 3, size=T)},
+    "contexts": distorted(),
+    "classes": {"X": X, "y": Y + RNG.integers(0, 2, size=T)},
+}
+
+
+@pytest.mark.parametrize("case", BY_DEFAULT)
+def test_a_cluster_learns_the_default_as_one_machine(case):
+    data = {name: values[::40] for name, values in BY_DEFAULT[case].items()}
+    cut = {name: da.from_array(each, chunks=(100, *each.shape[1:])) for name, each in data.items()}
+    method = "fit_counts" if case == "counts" else "fit"
+    one, many = (
+        getattr(model, method)(**given)
+        for model, given in ((Local(), data), (SmoothBetaClassifier(), cut))
+    )
+    assert many.settled_
+    assert many.weights_.tobytes() == one.weights_.tobytes()
+    expected, found = one.posterior(QUERIES), many.posterior(QUERIES)
+    np.testing.assert_array_equal(found.mean(), expected.mean())
+    lazily = many.posterior(da.from_array(QUERIES, chunks=(100, 2)))
+    for ours, theirs in zip(lazily.interval(), expected.interval(), strict=True):
+        np.testing.assert_array_equal(ours.compute(), theirs)
+
+
+def test_killed_workers_never_show_in_the_default(workers):
+    one = Local(method="process").fit(X, Y).posterior(QUERIES).mean()
+    many = SmoothBetaClassifier(method="process")
+    for seconds in (0.2, 0.5):
+        thread = threading.Timer(seconds, os.kill, (workers()[0], signal.SIGKILL))
+        thread.start()
+        many.fit(*lazy(seconds=0.1))
+        thread.join()
+        np.testing.assert_array_equal(many.posterior(QUERIES).mean(), one)
+    queries = da.from_array(QUERIES, chunks=(20, 2))
+    os.kill(workers()[0], signal.SIGKILL)
+    found = many.predict_proba(queries)[:, 1]
+    np.testing.assert_array_equal(found.compute(), one)
+    workers()
+
+
+def test_the_default_outlives_its_cluster_and_leaves_nothing_there(client):
+    many = SmoothBetaClassifier(method="process").fit(*lazy())
+
+    def kept():
+        keys = [str(key) for keys in client.has_what().values() for key in keys]
+        return [key for key in keys if key.startswith(("checked", "summed", "joined"))]
+
+    while kept():  # let go soon after, or this takes longer than a test may
+        time.sleep(0.1)
+    with dask.config.set(scheduler="threads"):
+        found = many.predict_proba(da.from_array(QUERIES, chunks=(100, 2))).compute()
+    one = Local(method="process").fit(X, Y)
+    np.testing.assert_array_equal(found, one.predict_proba(QUERIES))
+
+
 def test_a_worker_learns_from_many_partitions_together():
     one = Local(0.1).fit(X, Y).posterior(QUERIES)
     many = SmoothBetaClassifier(0.1).fit(*lazy(parts=50))
@@ -116,10 +180,10 @@ def test_a_worker_learns_from_many_partitions_together():
 
 
 def test_contexts_and_chosen_widths_on_a_cluster():
-    rates = np.repeat([0.0, 0.25], T // 2)
-    one = Local("loo").fit(X, Y, context=contexts.background(rates))
+    data = distorted()
+    one = Local("loo").fit(**data)
     X_, y_ = lazy()
-    context = da.from_array(contexts.background(rates), chunks=(T // PARTS, 2))
+    context = da.from_array(data["context"], chunks=(T // PARTS, 2))
     many = SmoothBetaClassifier("loo").fit(X_, y_, context=context)
     assert many.weights_.tobytes() == one.weights_.tobytes()
     np.testing.assert_array_equal(many.posterior(QUERIES).mean(), one.posterior(QUERIES).mean())
@@ -189,13 +253,17 @@ def files(folder):
     return table[["a", "b"]], table["s"]
 
 
-def test_a_damaged_file_is_named(tmp_path):
+@pytest.mark.parametrize("bandwidth", [0.1, "auto"])
+def test_a_damaged_file_is_named(tmp_path, bandwidth):
     points, y = files(tmp_path)
+    many = SmoothBetaClassifier(bandwidth, method="windows" if bandwidth == 0.1 else "process")
+    many.partial_fit(pd.DataFrame(X[:100], columns=["a", "b"]), Y[:100])
     path = tmp_path / "3.parquet"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(ValueError, match="could not be computed") as caught:
-        SmoothBetaClassifier(0.1).fit(points, y)
-    assert str(caught.value).startswith(f"partition 3 ({path})")
+    for learn in (many.fit, many.partial_fit):
+        with pytest.raises(ValueError, match="could not be computed") as caught:
+            learn(points, y)
+        assert str(caught.value).startswith(f"partition 3 ({path})")
 
 
 def test_a_file_that_changed_before_it_was_read_again_is_named(workers, tmp_path):

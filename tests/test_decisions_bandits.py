@@ -339,7 +339,7 @@ def test_a_context_tells_what_was_luck():
 
 @every_kind
 @every_policy
-@pytest.mark.parametrize("bandwidth", [None, "loo"])
+@pytest.mark.parametrize("bandwidth", [None, "loo", "auto"])
 def test_saved_and_loaded_it_goes_on_as_before(kind, policy, bandwidth, tmp_path):
     model = bandwidth and SmoothBetaClassifier(bandwidth)
     bandit = made(kind, policy, model=model)
@@ -361,7 +361,7 @@ def test_saved_and_loaded_it_goes_on_as_before(kind, policy, bandwidth, tmp_path
     assert told(played(again, 2, 30)) == told(played(bandit, 2, 30))
 
 
-@pytest.mark.parametrize("scale", [np.array([2.0, 4.0]), (2.0, 4.0), None, "ard"])
+@pytest.mark.parametrize("scale", [np.array([2.0, 4.0]), (2.0, 4.0), None, "std"])
 def test_a_model_of_any_scale_can_be_saved_and_loaded(scale, tmp_path):
     bandit = made("points", model=SmoothBetaClassifier(0.3, scale=scale))
     played(bandit, 6)
@@ -692,11 +692,16 @@ def test_a_regret_is_drawn_on_axes_that_others_share():
         pytest.param({"batch": 1.5}, "batch: found 1.5", id="batch"),
         pytest.param({"delay": -1}, "delay: found -1", id="delay"),
         pytest.param({"seeds": []}, "seeds: found none", id="seeds"),
+        pytest.param({"seeds": [0, -1]}, r"seeds\[1\]: found -1", id="a negative seed"),
+        pytest.param({"make": 3}, "make: found 3; a function of a seed", id="make"),
+        pytest.param({"truth": 0.5}, "truth: found 0.5; a function of rows", id="truth"),
+        pytest.param({"truth": lambda X: 2 * chances(X)}, "truth row 0.*: found", id="above 1"),
+        pytest.param({"truth": lambda X: X[:, :0]}, "truth: found shape", id="another shape"),
     ],
 )
 def test_simulations_that_cannot_be_are_refused(change, says):
     with pytest.raises(ValueError, match=says):
-        simulate(lambda _: Always(1), chances, **{"n": 5, **change})
+        simulate(**{"make": lambda _: Always(1), "truth": chances, "n": 5, **change})
 
 
 def test_a_regret_that_cannot_be_is_refused():

@@ -1,5 +1,6 @@
 """Experiments: what is asked, what is told, what is known, what is refused."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,6 +100,26 @@ def test_saving_in_the_middle_changes_nothing(goal, strategy, tmp_path):
         played(each, 5, seed=2)
     assert again.trials() == experiment.trials()
     assert again.status() == experiment.status()
+
+
+@pytest.mark.parametrize("goal", [LevelSet(0.5), Everywhere()])
+def test_what_is_asked_depends_on_the_trials_alone(goal, tmp_path):
+    """Questions in between, and being saved and loaded, change nothing: not to the last bit."""
+    model = SmoothBetaClassifier(bounds=[(0, 1)])
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(125, 1))
+    model.fit(X, rng.uniform(size=125) < X[:, 0])
+    quiet, curious = (made(goal, space=LINE, model=model) for _ in range(2))
+    for i in range(16):  # rounds of two, and after 12 of them length scales are found anew
+        played(quiet, 1, seed=i, f=lambda t: t["x"])
+        played(curious, 1, seed=i, f=lambda t: t["x"])
+        curious.model.posterior([[0.5]])
+        if i % 5 == 4:
+            curious.status()
+            curious.save(tmp_path / "e.beta")
+            curious = Experiment.load(tmp_path / "e.beta")
+    assert curious.trials() == quiet.trials()
+    assert curious.status() == quiet.status()
 
 
 def test_another_seed_asks_something_else():
@@ -293,19 +314,21 @@ def test_information_is_that_of_the_exact_posterior(alpha, beta, p):
         assert found == pytest.approx(exact, rel=0.35, abs=1e-4)
 
 
-def test_drawn_fields_have_the_moments_of_the_posterior():
-    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
+@pytest.mark.parametrize("bandwidth", [0.2, "auto"])
+def test_drawn_fields_have_the_moments_of_the_posterior(bandwidth):
+    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)])
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, 1))
     model.fit(X, rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0])
     rows = np.linspace(0, 1, 6)[:, None]
-    scene = acquisition.Scene(model.field_, Maximize(), rows, rows, model.posterior(rows))
+    space = Space.of(LINE)
+    scene = acquisition.Scene(space, model.field_, Maximize(), rows, model.posterior(rows))
     drawn = acquisition.fields(scene, 4000, rng)
     assert np.abs(drawn.mean(axis=0) - scene.posterior.mean()).max() < 0.01
     assert np.abs(drawn.std(axis=0) / scene.posterior.std() - 1).max() < 0.1
-    near = acquisition.fields(scene._replace(shares=rows / 1000), 200, rng)
+    near = acquisition.fields(replace(scene, rows=rows / 1000), 200, rng)
     assert stats.spearmanr(near[:, 0], near[:, 5]).statistic > 0.99
-    far = acquisition.fields(scene._replace(shares=rows * 1000), 200, rng)
+    far = acquisition.fields(replace(scene, rows=rows * 1000), 200, rng)
     assert abs(stats.spearmanr(far[:, 0], far[:, 5]).statistic) < 0.3
 
 
@@ -372,17 +395,25 @@ def test_a_model_that_has_learned_is_built_on_and_left_as_it_was():
     assert experiment.model.posterior([[0.5]]).mean() > 0.5
 
 
-@pytest.mark.parametrize("is_default", [True, False])
-def test_the_default_model_has_one_window_after_many_trials(is_default):
-    learner = Learner(SmoothBetaClassifier(bounds=[(0, 1)]), is_default, many=10)
-    for i in range(10):
-        learner.learn(np.array([i / 10]), i % 3 > 0, None)
-    assert learner.model.bandwidth == "auto"
-    learner.learn(np.array([0.95]), True, None)
-    assert learner.model.bandwidth == ("loo" if is_default else "auto")
-    assert learner.model.n_trials_ == 11
-    if is_default:
-        assert len(learner.model.weights_) == 1
+@given(st.integers(0, 300), st.integers(0, 40))
+@settings(max_examples=10, deadline=None)
+def test_a_round_has_a_64th_of_the_trials_at_most(known, n):
+    model = SmoothBetaClassifier("loo", bounds=[(0, 1)])
+    if known:
+        model.fit(np.arange(known)[:, None] / known, np.arange(known) % 2 == 0)
+    learner = Learner(model)
+    for i in range(n):
+        learner.learn(np.array([i / 40]), i % 3 > 0, None)
+        begun = learner.field.totals.number()
+        assert learner.model.n_trials_ == known + i + 1 == begun + learner.n_since
+        assert learner.n_since <= begun / 64 < learner.n_since + known + i + 1
+
+
+def test_windows_of_a_given_width_look_at_all_trials():
+    learner = Learner(SmoothBetaClassifier(0.1, bounds=[(0, 1)]))
+    for i in range(150):
+        learner.learn(np.array([i / 150]), i % 3 > 0, None)
+    assert learner.field is learner.model.field_
 
 
 def test_what_a_trial_cannot_teach_changes_no_model():
@@ -576,7 +607,7 @@ def test_impossible_options_are_refused(options, error, message):
         (lambda: LevelSet(0.5, under=[0.5, 1.5]), ValueError, "^under row 1: found 1.5"),
         (lambda: LevelSet(0.5, under="09"), ValueError, "^under: found '09'"),
         (lambda: LevelSet(0.5, under=np.ma.array([0, 1], mask=[1, 0])), ValueError, "^under row 0"),
-        (lambda: LevelSet(0.5, under=[[0, 1], [0, 1]]), ValueError, "^under: shape: found"),
+        (lambda: LevelSet(0.5, under=[[0, 1], [0, 1]]), ValueError, "^under: found shape"),
         (lambda: Maximize(within=10**400), ValueError, "^within: found 1000"),
         (lambda: LevelSet(0.5, within=0), ValueError, "^within: found 0"),
         (lambda: Compare([{"x": 1}]), ValueError, "^points: found 1"),
@@ -717,7 +748,8 @@ def changed(path, change):
     [
         (lambda v, _: v["options"].update(strategy="thompson"), "strategy"),
         (lambda v, _: v["options"].update(seed=-1), "seed"),
-        (lambda v, _: v["options"].update(is_default=1), "is_default"),
+        (lambda _, a: a.update(since=np.array([4])), "since"),
+        (lambda _, a: a.update(since=np.array([1, 1])), "since"),
         (lambda v, _: v.update(more=1), "other fields"),
         (lambda v, _: v.update(goal={"name": "Guess", "options": {}}), "goal"),
         (lambda v, _: v["space"][0].pop(), "space"),
@@ -728,13 +760,13 @@ def changed(path, change):
         (lambda _, a: a["why_lengths"].__setitem__(slice(0, 2), [-1, 10**6]), "why_lengths"),
         (lambda _, a: a.pop("outcomes"), "outcomes"),
         (lambda _, a: a.update(other=np.zeros(3)), "unknown names"),
-        (lambda _, a: a["model.weights.width"].__setitem__(0, -1.0), "width"),
+        (lambda v, _: v["model"]["options"].update(bandwidth=-1.0), "bandwidth"),
         (lambda _, a: a.update({"model.more": np.zeros(3)}), "unknown names"),
         (lambda v, _: v.update(model=None), "values"),
     ],
     ids=[
-        "strategy", "seed", "default", "fields", "goal", "bounds", "features", "outside", "state",
-        "long", "negative", "missing", "unknown", "width", "more", "model",
+        "strategy", "seed", "since", "twice", "fields", "goal", "bounds", "features", "outside",
+        "state", "long", "negative", "missing", "unknown", "width", "more", "model",
     ],
 )  # fmt: skip
 def test_unsound_files_are_refused(change, message, tmp_path):

@@ -332,7 +332,7 @@ def test_what_no_file_can_hold_is_said_before_a_file_is_touched(options, told, t
 
 def test_a_prior_that_would_not_do_is_not_saved(tmp_path):
     model = SmoothBetaClassifier(0.2).fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ValueError, match="^prior"):
+    with pytest.raises(ValueError, match=r"^prior"):
         model.set_params(prior=(0, 1)).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
     model.set_params(prior=(1, 1)).save(tmp_path / "model")

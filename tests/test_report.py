@@ -474,7 +474,7 @@ def test_hostile_names_add_no_element():
         ({"lipschitz": -1}, ValueError, "lipschitz: found -1"),
         ({"title": 5}, TypeError, "title: found int"),
         ({"command": ["a"]}, TypeError, "command: found list"),
-        ({"source": 5}, TypeError, "source: found 5"),
+        ({"source": 5}, TypeError, "source: found int"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )

@@ -245,5 +245,7 @@ def test_the_smallest_and_largest_priors_can_be_weighed(prior, context):
 def test_almost_no_prior_leaves_the_share_of_successes():
     learned = SmoothBetaClassifier(1.0, prior=(2.0**-62, 2.0**-62)).fit(X, Y)
     assert learned.posterior([[0.5]]).mean() == pytest.approx([0.5], rel=1e-12)
-    classes = SmoothBetaClassifier("loo", prior=(2.0**-62, 2.0**-62)).fit(X, [0, 1, 2, 0, 1, 2, 0, 1])
+    classes = SmoothBetaClassifier("loo", prior=(2.0**-62, 2.0**-62)).fit(
+        X, [0, 1, 2, 0, 1, 2, 0, 1]
+    )
     assert np.isfinite(classes.predict_proba(X)).all()

@@ -1,14 +1,16 @@
 """Learn a smooth probability from yes/no trials.
 
-The posterior at x is a function of additive statistics of the trials near x, and every room
-of the package is one word of that sentence:
+Everything is a function of additive statistics of the trials by place: windows use those near x,
+the process all of them. Every room of the package is one word of that sentence:
 
     trials       what was observed, validated
     contexts     how a trial was distorted
-    evidence     how a trial is counted, and what counts mean
+    sums         trials by place, as they were seen
+    evidence     how a trial is counted in windows, and what counts mean
     windows      sums over the trials near a point
-    choosing     how near is near: which windows to use
-    field        what was learned, and what it says: an immutable value
+    process      the smooth part: a Gaussian process on sums by place, and windows of its residuals
+    smooth       what the default has learned, and what it says: an immutable value
+    field        what windows have learned, likewise
     posteriors   what is then believed
     estimators   SmoothBetaClassifier, for people who know scikit-learn
 
@@ -21,9 +23,11 @@ Below them
     units        in which units nearness is measured
     bandwidth    how near is near, by theory
     priors       what was believed before
-    process      a Gaussian process on sums by place, not yet in use
+    choosing     how wide windows are
     options      what a model was asked for
-    learning     from validated trials to a field
+    learning     from validated trials to windows
+    methods      which kind of field is asked for
+    cautions     warnings of what may be wrong with an answer
     learned      what an estimator tells of its field
     streaming    learning from files, some rows at a time
     files        Parquet and CSV, some rows at a time
@@ -35,7 +39,7 @@ Below them
 and above them
 
     guarantees   what can be promised: rates, error bounds, trials needed
-    observed     what a fitted model has seen, told by the sums that it keeps
+    observed     what a fitted model has seen
     components   what answers are made of, in words
     survey       asking a model over its domain
     plots        pictures: fields, calibration, components, bandwidths, one point
@@ -58,12 +62,14 @@ from betafield._interrupts import held
 if TYPE_CHECKING:
     from betafield import baselines, contexts, decisions, guarantees, plots, report, testing
     from betafield.calibration import FieldCalibratedClassifier
+    from betafield.cautions import FieldWarning
     from betafield.estimators import SmoothBetaClassifier, load
     from betafield.priors import Prior
 
 __version__ = "0.1.0"
 __all__ = [
     "FieldCalibratedClassifier",
+    "FieldWarning",
     "Prior",
     "SmoothBetaClassifier",
     "__version__",
@@ -80,6 +86,7 @@ __all__ = [
 _MODULES = {"baselines", "contexts", "decisions", "guarantees", "plots", "report", "testing"}
 _HOMES = {
     "FieldCalibratedClassifier": "betafield.calibration",
+    "FieldWarning": "betafield.cautions",
     "Prior": "betafield.priors",
     "SmoothBetaClassifier": "betafield.estimators",
     "load": "betafield.estimators",

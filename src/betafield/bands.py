@@ -36,12 +36,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from betafield import checks
 from betafield.bandwidth import diameter
 from betafield.posteriors import Beta
 from betafield.posteriors.base import blocks
@@ -83,6 +84,21 @@ class Rings(NamedTuple):
     sums: Ints
     trials: Floats
     reach: Floats
+
+
+def checked(lipschitz: Any, level: Any, simultaneous: Any) -> tuple[float, float, bool]:
+    """Return what a band is asked for.
+
+    Examples
+    --------
+    >>> checked(1, 0.9, False)
+    (1.0, 0.9, False)
+    """
+    return (
+        checks.positive("lipschitz", lipschitz),
+        checks.share("level", level),
+        checks.flag("simultaneous", simultaneous),
+    )
 
 
 @dataclass(frozen=True)
@@ -135,7 +151,7 @@ class Bands:
 
         z the normal quantile of the error, whatever their outcomes.
         """
-        needed = np.empty(len(queries))
+        needed, width = np.empty(len(queries)), min(width, 1.0)  # no interval is wider
         for rows in self._blocks(len(queries)):
             rings = self._rings(queries[rows])
             low, high = self._narrowest(rings)
@@ -143,9 +159,10 @@ class Bands:
             if not self.decoder.is_plain:  # distorted trials are worth less: they are left out
                 n = reach = np.zeros((len(low), 1))
             # With y = 1/√(n + k): (L Σ r + 1) y² + z y / 2 = width / 2.
-            a = self.lipschitz * reach + 1.0
-            y = (np.sqrt(self._z**2 + 8.0 * a * width) - self._z) / (4.0 * a)
-            more = np.maximum(np.ceil(y**-2.0 - n), 1.0).min(axis=1)
+            with np.errstate(over="ignore", divide="ignore"):  # it takes more than any float
+                a = self._bias(reach) + 1.0
+                y = 2.0 * width / (np.sqrt(self._z**2 + 8.0 * a * width) + self._z)
+                more = np.maximum(np.ceil(y**-2.0 - n), 1.0).min(axis=1)
             needed[rows] = np.where(high - low <= width, 0.0, more)
         return needed
 
@@ -220,11 +237,16 @@ class Bands:
         rows, best = np.arange(len(low)), np.argmin(high - low, axis=1)
         return low[rows, best], high[rows, best]
 
+    def _bias(self, reach: Floats) -> Floats:
+        """Return L times distances; infinite, which excludes nothing, beyond all floats."""
+        with np.errstate(over="ignore"):
+            return self.lipschitz * reach
+
     def _promise(self, rings: Rings) -> Floats:
         """Return about the half width (m, R) of intervals, by where the trials were made alone."""
         n = np.maximum(rings.trials, 1e-9)
         noise = 0.5 * self._z / np.sqrt(self.totals.share() * n) + 1.0 / n
-        return self.lipschitz * rings.reach / n + noise
+        return self._bias(rings.reach) / n + noise
 
     # From sums of outcomes.
 
@@ -232,7 +254,7 @@ class Bands:
         """Return the intervals (m, k) of the windows chosen (m, k)."""
         affine = self.decoder.affine(rings.sums)
         bends = np.abs(affine.gain) if self._is_of_one_sign else affine.trials
-        bias = self.lipschitz * _reach(bends, rings.radii)
+        bias = self._bias(_reach(bends, rings.radii))
         successes, n, gain, offset, bias = (
             np.take_along_axis(each, chosen, axis=1) for each in (*affine, bias)
         )
@@ -255,7 +277,7 @@ class Bands:
         amounts, ratios = self.decoder.likelihoods(rings.sums)
         amounts = np.diff(amounts, axis=1, prepend=0.0)
         amounts[np.arange(len(rings.radii)) > chosen] = 0.0
-        test = Exclusion(self.lipschitz * rings.radii, amounts, ratios, self.error_of_one)
+        test = Exclusion(self._bias(rings.radii), amounts, ratios, self.error_of_one)
         # Failures are to 1 − π what successes are to π.
         return test.excluded(), 1.0 - test._replace(ratios=-ratios).excluded()
 

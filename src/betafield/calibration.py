@@ -9,6 +9,7 @@ without its fold.
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -279,13 +280,15 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def _places(self, X: Any) -> list[tuple[SmoothBetaClassifier, Floats]]:
         """Return each field and where in it the rows of X are."""
         check_is_fitted(self)
-        checks.refuse_masked("X", X)
+        X, _ = _rows(X)
         fields = self.field_ if isinstance(self.field_, list) else [self.field_]
         try:
             scores = self._scorer_.predict(X)
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"X: {error}") from error
+        except TypeError as error:  # it may come from anywhere inside
+            what = f"{type(X).__name__} of values that {type(self.estimator_).__name__} cannot use"
+            raise TypeError(f"X: found {what}; give those that it was fitted to") from error
+        except ValueError as error:
+            raise ValueError(f"X: {error}") from error
         _require_numbers(scores)
         return [
             (field, rank.places(column))
@@ -428,7 +431,7 @@ def _rows(X: Any) -> tuple[Any, int]:
     try:
         (X,) = indexable(X)
         return X, X.shape[0] if hasattr(X, "shape") else len(X)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"X: found {checks.spelled(X)}; an array of rows is needed") from error
 
 
@@ -451,15 +454,7 @@ def _folds(
     counts = np.bincount(number, present).astype(int)
     if cv is None:
         cv = max(2, min(FOLDS, counts.min()))
-    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
-    try:
-        splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
-        folds = [(rows[train], rows[test]) for train, test in splits]
-    except (IndexError, TypeError) as error:
-        rule = "a number of folds, a splitter or the rows (train, test) of each fold are needed"
-        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule} ({error})") from error
-    except ValueError as error:
-        raise ValueError(f"cv: {error}") from error
+    folds = _split(cv, X, y, split_params)
     for fold, (train, _) in enumerate(folds):
         seen = np.bincount(number[train], present[train], len(classes))
         if not seen.all():
@@ -470,6 +465,24 @@ def _folds(
             )
     _require_held_out_once(folds, len(y))
     return folds
+
+
+def _split(cv: Any, X: Any, y: Labels, split_params: dict[str, Any]) -> Folds:
+    """Return the rows (train, test) of each fold."""
+    if isinstance(cv, Integral):
+        cv = checks.whole("cv", cv, 2, len(y))
+    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
+    try:
+        splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
+        return [(rows[train], rows[test]) for train, test in splits]
+    except (IndexError, TypeError, ValueError) as error:
+        if isinstance(error, ValueError) and (isinstance(cv, int) or hasattr(cv, "split")):
+            raise ValueError(f"cv: {error}") from error  # scikit-learn says what is wrong with it
+        rule = (
+            "a number of folds, a splitter or the rows (train, test) of each fold are needed, "
+            f"from 0 to {len(y) - 1}"
+        )
+        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule}") from error
 
 
 def _require_held_out_once(folds: Folds, n_rows: int) -> None:

@@ -11,7 +11,7 @@ import datetime
 import itertools
 import math
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -250,6 +250,26 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: s
     return value
 
 
+def items(name: str, values: Any, rule: str) -> list[Any]:
+    """Return the items of a list or of what else can be gone through; text and mappings cannot.
+
+    Examples
+    --------
+    >>> items("seeds", range(3), "a list of whole numbers is needed")
+    [0, 1, 2]
+    >>> items("seeds", np.array(3), "a list of whole numbers is needed")
+    Traceback (most recent call last):
+        ...
+    TypeError: seeds: found ndarray; a list of whole numbers is needed
+    """
+    try:
+        if not isinstance(values, str | bytes | Mapping):
+            return list(values)
+    except TypeError:  # arrays without an axis have __iter__, too
+        pass
+    raise TypeError(f"{name}: found {type(values).__name__}; {rule}")
+
+
 def generator(name: str, random_state: Any) -> np.random.Generator:
     """Return a random generator: the one given, or a new one from a seed.
 
@@ -258,12 +278,13 @@ def generator(name: str, random_state: Any) -> np.random.Generator:
     >>> generator("random_state", 0).random() == generator("random_state", 0).random()
     True
     """
-    try:
-        refuse_masked(name, random_state)
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        rule = "a whole number from 0 on, a Generator or None is needed"
-        raise ValueError(f"{name}: found {spelled(random_state)}; {rule}") from error
+    if isinstance(random_state, np.random.RandomState):  # which NumPy 2.0 makes no generator of
+        random_state = random_state.randint(1 << 32, size=4, dtype=np.uint32)
+    elif not (random_state is None or isinstance(random_state, np.random.Generator)):
+        # NumPy ends the process if it is given a list that holds itself.
+        rule = "a whole number from 0 on, a numpy Generator or RandomState, or None is needed"
+        random_state = whole(name, random_state, low=0, high=1 << 128, rule=rule)
+    return np.random.default_rng(random_state)
 
 
 # Arrays ------------------------------------------------------------------------------------

@@ -116,8 +116,13 @@ def _of_classes(decoder: Decoder, asked: Places) -> Score:
 
 def _of_contexts(decoder: Decoder, asked: Places) -> Score:
     """Return how trials under contexts score."""
-    out = decoder.left_out(asked)
-    return lambda sums, shapes: float(np.sum(out.weight * decoder.log_scores(out, sums, shapes)))
+    out, each = decoder.left_out(asked), (asked.size, 2)
+
+    def score(sums: Ints, shapes: Floats) -> float:
+        logs = decoder.log_scores(out, sums, np.broadcast_to(shapes, each))
+        return float(np.sum(out.weight * logs))
+
+    return score
 
 
 def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> Floats:

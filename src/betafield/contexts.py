@@ -285,7 +285,8 @@ def polynomial(coefficients: Any) -> Floats:
            [0., 1., 1.]])
     """
     powers = _power_rows(coefficients)
-    require(np.abs(powers).max(axis=-1) <= _LARGEST, lambda at: _misfit(powers[at], at))
+    rule = f"from {-_LARGEST:g} to {_LARGEST:g} are possible"
+    checks.require_all(np.abs(powers) <= _LARGEST, "coefficients", powers, rule)
     context = bernstein.from_powers(powers)
     while not _fits(context).all() and context.shape[-1] <= _HIGHEST_DEGREE:
         context = bernstein.elevated(context, context.shape[-1])

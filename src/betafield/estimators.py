@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import methods, trials
+from betafield import cautions, checks, methods, trials
 from betafield._locks import writing
 from betafield.learned import Learned
 from betafield.learning import Trials
@@ -172,6 +172,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         """
         with writing(self):
             self._field_ = self._of_labels(None, X, y, None, sample_weight, context)
+        cautions.after_learning(self._field_)
         return self
 
     def partial_fit(
@@ -220,6 +221,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         """
         with writing(self):
             self._field_ = self._of_counts(None, X, successes, trials, context)
+        cautions.after_learning(self._field_)
         return self
 
     def partial_fit_counts(self, X: Any, successes: Any, trials: Any, context: Any = None) -> Self:
@@ -294,6 +296,7 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         )
         with writing(self), files.Rows(paths, roles, batch_rows, progress) as rows:
             self._field_ = streaming.learned(type(self).__name__, self._options(), rows)
+        cautions.after_learning(self._field_)
         return self
 
     def settle(self) -> Self:
@@ -357,11 +360,13 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         `Beta`, or a `Contextual` if trials were distorted. A `Dirichlet` for more classes.
         """
         field, points = self.asked(X)
+        cautions.at_points(field, points)
         return field.posterior(points)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
         field, points = self.asked(X)
+        cautions.at_points(field, points)
         mean = field.mean(points)
         return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
 
@@ -408,8 +413,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         >>> bool(np.all((low < [0.8, 0.5]) & (high > [0.8, 0.5])))
         True
         """
+        from betafield import bands
+
         field, points = self.asked(X)
-        return field.band(points, lipschitz, level, simultaneous)
+        return field.band(points, *bands.checked(lipschitz, level, simultaneous))
 
     def save(self, path: Any) -> None:
         """Write the model to one file, from which `betafield.load` gives it back.
@@ -485,9 +492,10 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
         """Return all classes that may come; raise if others were said before."""
         if known is None:
             return trials.classes_of(outcome, classes)
-        if classes is not None and not np.array_equal(np.unique(classes), known.classes):
+        said = known.classes if classes is None else trials.classes_of(outcome, classes)
+        if not np.array_equal(said, known.classes):
             raise ValueError(
-                f"classes: found {np.unique(classes).tolist()}; "
+                f"classes: found {checks.spelled(said.tolist())}; "
                 f"the first call said {known.classes.tolist()}"
             )
         return known.classes

@@ -162,7 +162,7 @@ class Field:
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
-        if all(a is b for a, b in zip(options, self.options, strict=True)):
+        if options.is_as(self.options):
             return self
         return dataclasses.replace(self, options=options)
 

@@ -164,7 +164,7 @@ def _corner(bandwidth: float, d: int, metric: str) -> float:
     if metric == "manhattan":
         return float(np.exp(d * math.log(reach) - special.gammaln(d + 1.0)))
     log_ball = 0.5 * d * math.log(math.pi) - special.gammaln(0.5 * d + 1.0)
-    return float(np.exp(log_ball + d * math.log(0.5 * reach)))
+    return float(np.exp(log_ball + d * (math.log(reach) - math.log(2.0))))
 
 
 def _numbers_in_window(t: int, share: float) -> tuple[Floats, Floats]:
@@ -259,12 +259,12 @@ def certificate(
     >>> bool(known["more_trials"][0] < known["more_trials"][1])
     True
     """
+    from betafield import bands
     from betafield.estimators import SmoothBetaClassifier
 
     checks.instance("model", model, SmoothBetaClassifier, "a SmoothBetaClassifier is needed")
-    checks.positive("width", width)
-    checks.flag("simultaneous", simultaneous)
-    asked = lipschitz, level, simultaneous
+    width = checks.positive("width", width)
+    asked = bands.checked(lipschitz, level, simultaneous)
     field, points = model.asked(X)
     posterior = field.posterior(points)
     low, high = posterior.interval(level)

@@ -123,7 +123,7 @@ def in_windows(
     """Return the field of windows that knows the trials of these sums."""
     measured = units.measure(options.scale, bounds, bounds.T, lambda: np.ones(2))
     field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
-    for part in sums.trials():
+    for part in sums.distinct().trials():  # what is rounded is then rounded once per place
         field = added(field, Trials(*part))
     return dataclasses.replace(field, options=options)
 

@@ -25,10 +25,10 @@ def taught(
     """Return the field that knows these trials too, of the kind that is asked for."""
     if options.is_smooth:
         if isinstance(known, Field):
-            raise _kept_for_others(known, options)
+            raise kept_for_others(known, options)
         return smooth.taught(known, options, features, classes, some)
     if isinstance(known, SmoothField):
-        raise _kept_for_others(known, options)
+        raise kept_for_others(known, options)
     return learning.taught(known, options, features, classes, some)
 
 
@@ -51,7 +51,8 @@ def added(field: AnyField, some: Trials) -> AnyField:
     )
 
 
-def _kept_for_others(known: AnyField, options: Options) -> ValueError:
+def kept_for_others(known: AnyField, options: Options) -> ValueError:
+    """Return what is raised where trials were kept for a field of the other kind."""
     return ValueError(
         f"method: found {_told(options)}; the trials so far were kept for {_told(known.options)}, "
         "so fit all of them anew"

@@ -7,7 +7,6 @@ left_out   how a model with the same parameters predicts trials that it has not 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
+from betafield import checks
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence import Evidence, Totals
 from betafield.evidence.columns import of_trials, untallied
@@ -33,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 FOLDS = 5
 # Whole trials below which there is nothing to be learned by leaving a fifth of them out.
 FEWEST = 10
+# Bins that may be asked for.
+MOST_BINS = 100_000
 # Points at which posteriors are held at once.
 BLOCK = 1 << 14
 
@@ -240,19 +242,16 @@ def binned(
     >>> bins.edges.tolist(), bins.successes.tolist(), bins.trials.tolist()
     ([0.0, 0.5, 1.0], [4.0, 9.0], [9.0, 9.0])
     """
+    checks.instance("seen", seen, Observed, "what `observed` returns is needed")
     if seen.counts is None:
         raise ValueError(f"seen: it has no counts, for {seen.why}")
-    if class_index not in range(seen.counts.shape[1]):
-        raise ValueError(
-            f"class_index: found {class_index!r}; 0 to {seen.counts.shape[1] - 1} are allowed"
-        )
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
-    where = seen.points[:, feature_index(seen.names, feature)]
-    edges = _edges(where, int(n_bins))
+    class_index = checks.whole("class_index", class_index, 0, seen.counts.shape[1] - 1)
+    n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
+    where = seen.points[:, feature_index("feature", seen.names, feature)]
+    edges = _edges(where, n_bins)
     bin_of = np.searchsorted(edges[1:-1], where, side="right")
     trials, successes, place = (
-        np.bincount(bin_of, amounts, len(edges) - 1)
+        np.asarray(np.bincount(bin_of, amounts, len(edges) - 1), dtype=np.float64)
         for amounts in (seen.trials, seen.counts[:, class_index], seen.trials * where)
     )
     some = trials > 0
@@ -264,17 +263,14 @@ def binned(
     )
 
 
-def feature_index(names: tuple[str, ...], feature: int | str) -> int:
-    """Return the number of a feature, given its number or its name."""
+def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
+    """Return the number of a feature, given its number or its name; `what` names the argument."""
     if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature: found {feature!r}; the features are {', '.join(names)}")
-        return names.index(feature)
-    if not isinstance(feature, Integral) or not -len(names) <= feature < len(names):
-        raise ValueError(
-            f"feature: found {feature!r}; a name or a number from 0 to {len(names) - 1} is needed"
-        )
-    return int(feature) % len(names)
+        rule = f"the features are {', '.join(names)}"
+        return names.index(checks.one_of(what, feature, names, rule))
+    last = len(names) - 1
+    rule = f"a name or a number from 0 to {last} is needed"
+    return checks.whole(what, feature, -len(names), last, rule) % len(names)
 
 
 def _edges(where: Floats, n_bins: int) -> Floats:
@@ -297,13 +293,17 @@ def share_interval(
     >>> low.round(4).tolist(), high.round(4).tolist()
     ([0.0, 0.1871], [0.3085, 0.8129])
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-    successes, trials = (np.asarray(each, dtype=np.float64) for each in (successes, trials))
-    failures, tail = trials - successes, 0.5 * (1.0 - level)
-    low = special.betaincinv(np.maximum(successes, 1e-300), failures + 1.0, tail)
-    high = special.betainccinv(successes + 1.0, np.maximum(failures, 1e-300), tail)
-    return np.where(successes > 0, low, 0.0), np.where(failures > 0, high, 1.0)
+    level = checks.share("level", level)
+    n = checks.finite("trials", trials)
+    won = checks.finite("successes", successes)
+    checks.shaped("successes", won, n.shape, f"as many as trials are needed, {n.shape}")
+    rule = "from 0 to all of the trials are possible"
+    checks.require_all((won >= 0.0) & (won <= n), "successes", won, rule)
+    lost, tail = n - won, 0.5 * (1.0 - level)
+    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
+    high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
+    share = won / np.maximum(n, 1e-300)
+    return np.minimum(low, share), np.maximum(high, share)  # which rounding leaves out
 
 
 # Left out ----------------------------------------------------------------------------------
@@ -356,14 +356,12 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     >>> int(trials.sum()), bool(abs(predicted.mean() - successes.mean()) < 0.01)
     (1000, True)
     """
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n: found {n!r}; a whole number from 1 on is needed")
+    n, rng = checks.whole("n", n), checks.generator("random_state", random_state)
     if why_not_left_out(model) is not None:
         return None
     learner = _Learner.of(model.field_)
-    rng = np.random.default_rng(random_state)
     asked = np.zeros(len(learner.points), dtype=np.bool_)
-    asked[rng.permutation(len(asked))[: int(n)]] = True
+    asked[rng.permutation(len(asked))[:n]] = True
     parts = [_predicted(learner, fold, asked) for fold in _dealt(learner.counts, rng)]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

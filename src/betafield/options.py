@@ -74,6 +74,15 @@ class Options(NamedTuple):
             and (self.bandwidth == "auto")
         )
 
+    def is_as(self, other: Options) -> bool:
+        """Return whether both ask for the same; functions and arrays, if they are the same one."""
+        return all(map(_is_as, self, other))
+
     def scales_by(self, *names: str) -> bool:
         """Return whether units are asked for by one of these names."""
         return isinstance(self.scale, str) and self.scale in names
+
+
+def _is_as(a: Any, b: Any) -> bool:
+    # Numbers of a copied model are other objects.
+    return a is b or (type(a) is type(b) and isinstance(a, str | int | float) and a == b)

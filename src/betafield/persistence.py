@@ -222,6 +222,8 @@ def _target(name: str) -> tuple[str, int | None]:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
         return target, None
+    except OSError as error:
+        raise _named(error, name) from error
     _require_regular(name, mode)
     if not os.access(target, os.W_OK):
         raise PermissionError(f"path: {name!r} may not be written")
@@ -292,12 +294,20 @@ def file_name(path: Any) -> str:
 
 def _short(value: Any) -> str:
     """Return a value as users write it, or its beginning."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # anybody's __repr__ may fail, and whole numbers of many digits do
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _refusal(name: str, why: str) -> ValueError:
     return ValueError(f"path: {name!r} {why}")
+
+
+def _named(error: OSError, name: str) -> OSError:
+    """Return an error of the system that names the argument."""
+    return type(error)(error.errno, f"path: found {name!r}; {error.strerror}")
 
 
 def _opened(name: str) -> BufferedReader:
@@ -306,6 +316,8 @@ def _opened(name: str) -> BufferedReader:
         _require_regular(name, os.stat(name).st_mode)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"path: found {name!r}, but there is no such file") from error
+    except OSError as error:
+        raise _named(error, name) from error
     # It may have become another since.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(name, flags), "rb")

@@ -2,10 +2,10 @@
 
 A `SmoothField` holds the sums of the trials by place, in the features' own units, and what was
 found of the process and of the windows of its residuals (`betafield.process`). It is an immutable
-value: to learn is to make another one. Finding is left to the first question, so that trials may
-come in any number of batches before; where questions come after every trial, what was found for a
-few trials less still serves (`GROWTH`), until `settled`. A settled field is a function of the sums
-by place and the options alone.
+value: to learn is to make another one. Finding is left to the first question; what is found for a
+few trials less still serves (`GROWTH`), until `settled`. Which trials those are follows from the
+batches that were learned, so that questions change nothing of later answers. A settled field is a
+function of the sums by place and the options alone.
 
 With three classes and more there is one field per class, against the others. Their means are made
 to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from betafield.bands import Bands
     from betafield.evidence import Totals
     from betafield.posteriors import Posterior
-    from betafield.process.model import Found, Smooth
-    from betafield.process.model import Sums as ProcessSums
+    from betafield.process.found import Found
+    from betafield.process.model import Smooth
+    from betafield.process.sums import Sums as ProcessSums
     from betafield.windows import Places
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +51,7 @@ Records = npt.NDArray[Any]
 GROWTH = 1.1
 # The least weight that all classes together have, in trials.
 LEAST_TRIALS = 1e-3
+NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,8 @@ class SmoothField:
         What was last found of process and windows.
     found_at : Totals or None
         The trials for which it was.
+    earlier : SmoothField or None
+        One with a few trials less whose finding still serves, if nothing was found yet.
     """
 
     options: Options
@@ -76,11 +80,18 @@ class SmoothField:
     sums: Sums
     found: tuple[Found, ...] | None = None
     found_at: Totals | None = None
+    earlier: SmoothField | None = None
 
     # Learning.
 
     def learned(self, more: Sums) -> Self:
         """Return the field that knows these trials too."""
+        grown = self.supposing(more)
+        is_due = grown.totals.trials > GROWTH * self.served_at.trials
+        return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
+
+    def supposing(self, more: Sums) -> Self:
+        """Return the field as if these trials had been made, with what was found without them."""
         return dataclasses.replace(self, sums=self.sums.plus(more), **self._found_so_far)
 
     def merged(self, other: SmoothField) -> Self:
@@ -88,13 +99,14 @@ class SmoothField:
         require_same_question(self, other)
         if self.options.bounds is not None or other.options.bounds is not None:
             require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
-        return dataclasses.replace(self, sums=self.sums.plus(other.sums), found=None, found_at=None)
+        return dataclasses.replace(self, sums=self.sums.plus(other.sums), **NOTHING_FOUND)
 
     def settled(self) -> Self:
         """Return the field with process and windows found for all of its trials."""
-        if self.is_settled:
+        if self.found is not None and self.is_settled:
             return self
-        return dataclasses.replace(self, found=self._find(), found_at=self.totals)
+        found = self.serving[0] if self.is_settled else self._find()
+        return dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
 
     def in_order(self) -> Self:
         """Return this field: whichever trials came first cannot be seen in it."""
@@ -102,11 +114,11 @@ class SmoothField:
 
     def asked_for(self, options: Options) -> Self:
         """Return the field with other options, which count from now on."""
-        if all(a is b for a, b in zip(options, self.options, strict=True)):
+        if options.is_as(self.options):
             return self
         if _decisive(options) == _decisive(self.options):
             return dataclasses.replace(self, options=options, **self._found_so_far)
-        return dataclasses.replace(self, options=options, found=None, found_at=None)
+        return dataclasses.replace(self, options=options, **NOTHING_FOUND)
 
     def with_only(self, sums: Sums) -> Self:
         """Return a field with what was found here that knows these trials alone.
@@ -115,9 +127,8 @@ class SmoothField:
         """
         found, _ = self.serving
         options = self.options._replace(bounds=self.bounds)
-        return dataclasses.replace(
-            self, options=options, sums=sums, found=found, found_at=sums.totals
-        )
+        kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
+        return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
     # What there is to know about it.
 
@@ -128,9 +139,8 @@ class SmoothField:
 
     @property
     def is_settled(self) -> bool:
-        """Whether process and windows were found for all trials there are."""
-        found, found_at = self.known
-        return found is not None and found_at == self.totals
+        """Whether process and windows are found for all trials there are."""
+        return self.served_at == self.totals
 
     @property
     def is_plain(self) -> bool:
@@ -155,19 +165,23 @@ class SmoothField:
 
     @property
     def known(self) -> tuple[tuple[Found, ...] | None, Totals | None]:
-        """What was found last and for which trials: for a question that was asked, or before."""
-        found: tuple[tuple[Found, ...] | None, Totals | None]
-        found = self.__dict__.get("serving", (self.found, self.found_at))
-        return found
+        """What was found and for which trials; None if that is left to the first question."""
+        is_open = self.found is None and self.earlier is None and "serving" not in self.__dict__
+        return (None, None) if is_open else self.serving
+
+    @property
+    def served_at(self) -> Totals:
+        """The trials for which is found what answers are made of."""
+        if self.found_at is not None:
+            return self.found_at
+        return self.totals if self.earlier is None else self.earlier.totals
 
     @functools.cached_property
     def serving(self) -> tuple[tuple[Found, ...], Totals]:
-        """What answers now are made of, and the trials for which it was found."""
+        """What answers are made of, and the trials for which it was found."""
         if self.found is not None and self.found_at is not None:
-            before, now = self.found_at.trials, self.totals.trials
-            if before <= now <= GROWTH * before:
-                return self.found, self.found_at
-        return self._find(), self.totals
+            return self.found, self.found_at
+        return (self._find(), self.totals) if self.earlier is None else self.earlier.serving
 
     @functools.cached_property
     def smooth(self) -> tuple[Smooth, ...]:
@@ -183,7 +197,7 @@ class SmoothField:
     @property
     def length_scales(self) -> Floats:
         """How far trials reach along each feature about its middle, in its own units."""
-        return np.min([_reach(smooth) for smooth in self.smooth], axis=0)
+        return np.asarray(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
@@ -230,8 +244,7 @@ class SmoothField:
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
-        each = [LatentNormal(s.laws(points, self.options.n_jobs)) for s in self.smooth]
-        return each[0] if len(each) == 1 else joined(each)
+        return believed(self.smooth, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
         """Return the posterior means at each of the points (m, d)."""
@@ -265,8 +278,11 @@ class SmoothField:
 
     @property
     def _found_so_far(self) -> dict[str, Any]:
-        found, found_at = self.known
-        return {"found": found, "found_at": found_at}
+        """What was found; until it is, the field for whose trials it will be."""
+        if self.found is None and "serving" not in self.__dict__:
+            return NOTHING_FOUND | {"earlier": self.earlier or self}
+        found, found_at = self.serving
+        return {"found": found, "found_at": found_at, "earlier": None}
 
     def _find(self) -> tuple[Found, ...]:
         from betafield.process.model import find
@@ -278,7 +294,7 @@ class SmoothField:
 
     def _per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
-        from betafield.process.model import Sums as ProcessSums
+        from betafield.process.sums import Sums as ProcessSums
 
         points, counts, context, unit = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
@@ -312,11 +328,27 @@ def taught(
 
 def added(field: SmoothField, some: Trials) -> SmoothField:
     """Return the field that knows these trials too; raise for impossible or unbounded ones."""
+    more = _summed(field, some)
+    return field.learned(more) if more.totals.trials else field
+
+
+def supposing(field: SmoothField, some: Trials) -> SmoothField:
+    """Return the field as if these trials had been made; nothing is found anew for them."""
+    return field.supposing(_summed(field, some))
+
+
+def _summed(field: SmoothField, some: Trials) -> Sums:
+    """Return the sums of trials of which a field may learn."""
     learning.require_two_classes(len(field.classes), some.context)
     seen = counted(some.columns, some.weight, some.context)
     units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
-    more = Sums.of(some.points, len(field.classes), seen)
-    return field.learned(more) if more.totals.trials else field
+    return Sums.of(some.points, len(field.classes), seen)
+
+
+def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
+    """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
+    return each[0] if len(each) == 1 else joined(each)
 
 
 def joined(each: list[LatentNormal]) -> Dirichlet:
@@ -397,6 +429,6 @@ def _records(smooth: Smooth, found: Found, d: int) -> Records:
         )
     ]
     first = _units(found.components[0].scale)
-    rows += [("windows", "logit", first, nothing, *window) for window in smooth.windows]
+    rows += [("windows", "logit", first, nothing, *window[:4]) for window in smooth.windows]
     table = np.array([tuple(row) for row in rows], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]

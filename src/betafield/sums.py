@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, contexts
-from betafield.evidence.columns import FRACTIONS, Columns, Totals
+from betafield.evidence.columns import FRACTIONS, Columns, Totals, require_countable
 from betafield.evidence.encode import Counted
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +113,9 @@ class Sums:
         parts = {
             kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ()))) for kind in kinds
         }
-        return Sums(self.d, self.n_classes, self.totals.plus(other.totals), parts)
+        totals = self.totals.plus(other.totals)
+        require_countable("trials", np.array(totals.number()))
+        return Sums(self.d, self.n_classes, totals, parts)
 
     def distinct(self) -> Sums:
         """Return the same sums with every place once, sorted."""
@@ -173,7 +175,8 @@ def _by_kind(part: Part) -> dict[int, Part]:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
     is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
-    kinds: list[tuple[int, npt.NDArray[np.bool_], list[int] | slice]] = [
+    # A list, because two coefficients are the kind of affine contexts and may be all there are.
+    kinds: list[tuple[int, npt.NDArray[np.bool_], Any]] = [
         (0, is_plain, []),
         (2, is_affine & ~is_plain, [0, -1]),
         (part.context.shape[1], ~is_affine, slice(None)),

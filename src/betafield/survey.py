@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import bernstein, contexts, trials
+from betafield import bernstein, checks, trials
 from betafield.observed import Observed, feature_index, feature_names, observed
 from betafield.posteriors.base import blocks
 
@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 # Points a feature, of a curve, of a map and of an average; places that an average is of.
 CURVE, MAP, AVERAGE, AVERAGED = 300, 100, 60, 256
+# Points a feature that may be asked for.
+FINEST = 10_000
 # Posteriors that are held at once.
 BLOCK = 1 << 14
 
@@ -58,8 +60,8 @@ def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
     if class_ is None:
         return 1
     known = classes.tolist()
-    if class_ not in known:
-        raise ValueError(f"class_: found {class_!r}; the classes are {known}")
+    is_label = isinstance(class_, str | bytes | bool | np.generic) or checks.is_number(class_)
+    checks.require(is_label and class_ in known, "class_", class_, f"the classes are {known}")
     return int(known.index(class_))
 
 
@@ -77,18 +79,12 @@ class Question:
     resolution: int | None = None
 
     def __post_init__(self) -> None:
-        if self.resolution is not None and (
-            not isinstance(self.resolution, Integral) or self.resolution < 2
-        ):
-            raise ValueError(
-                f"grid_resolution: found {self.resolution!r}; a whole number from 2 on is needed"
-            )
+        if self.resolution is not None:
+            self.resolution = checks.whole("grid_resolution", self.resolution, 2, FINEST)
         if self.y is not None and self.X is None:
             raise ValueError("X: found None where y was given; both are needed")
         if self.under is not None:
-            self.under = contexts.checked(self.under)
-            if self.under.ndim != 1:
-                raise ValueError(f"under: found shape {self.under.shape}; one context is needed")
+            self.under = trials.one_context("under", self.under)
 
     # Where.
 
@@ -100,13 +96,11 @@ class Question:
             varies = np.ptp(self.model.bounds_, axis=1) > 0
             order = np.argsort(-self.model.relevance_ * varies, kind="stable")
             return tuple(sorted(order[: np.clip(np.count_nonzero(varies), 1, 2)].tolist()))
+        rule = "one is needed, or two different ones"
         one = isinstance(self.features, (str, Integral))
-        given = [self.features] if one else list(self.features)
-        chosen = tuple(feature_index(known, feature) for feature in given)
-        if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
-            raise ValueError(
-                f"features: found {self.features!r}; one is needed, or two different ones"
-            )
+        given = [self.features] if one else checks.items("features", self.features, rule)
+        chosen = tuple(feature_index("features", known, feature) for feature in given)
+        checks.require(1 <= len(set(chosen)) == len(chosen) <= 2, "features", self.features, rule)
         return chosen
 
     @property
@@ -126,13 +120,13 @@ class Question:
 
     def _given(self) -> dict[int, float]:
         known, fixed = feature_names(self.model), {}
-        for feature, value in (self.fixed or {}).items():
-            number = feature_index(known, feature)
+        given = {} if self.fixed is None else self.fixed
+        checks.instance("at", given, Mapping, "a mapping of features to numbers is needed")
+        for feature, value in given.items():
+            number = feature_index("at", known, feature)
             if number in self.chosen:
                 raise ValueError(f"at: found {feature!r}, which is along an axis")
-            if not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ValueError(f"at: found {value!r} of {feature!r}; a finite number is needed")
-            fixed[number] = float(value)
+            fixed[number] = checks.number(f"at, feature {feature!r}", value)
         return fixed
 
     def _median(self, feature: int) -> float:
@@ -147,7 +141,7 @@ class Question:
     def grid(self) -> tuple[Floats, ...]:
         """The coordinates asked, a feature each, all over the domain."""
         usual = AVERAGE if self.averaged else (CURVE, MAP)[len(self.chosen) - 1]
-        n = usual if self.resolution is None else int(self.resolution)
+        n = usual if self.resolution is None else self.resolution
         bounds = self.model.bounds_[list(self.chosen)]
         return tuple(np.linspace(low, high, n) for low, high in bounds.tolist())
 
@@ -229,7 +223,7 @@ class Question:
     def _said(self, posterior: Posterior, level: float) -> list[Floats]:
         """Return mean, low and high (m, c) of the classes shown."""
         if self.is_moved:
-            posterior = posterior.under(self.under)
+            posterior = posterior.under(self.under[None])
         said = [posterior.mean(), *posterior.interval(level)]
         if said[0].ndim > 1:
             return [values[:, list(self.classes)] for values in said]

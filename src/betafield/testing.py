@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 from sklearn.base import clone
 
-from betafield import checks, contexts
+from betafield import checks, contexts, trials
 from betafield.estimators import SmoothBetaClassifier
 
 Floats = npt.NDArray[np.float64]
@@ -163,7 +163,7 @@ def _learned(
 ) -> SmoothBetaClassifier:
     """Return a model that has learned from one simulated data set."""
     X = rng.random((t, d))
-    under = context(rng, t) if callable(context) else context
+    under = trials.context(context(rng, t) if callable(context) else context, t)
     chance = _probabilities(function, X)
     if under is not None:
         chance = contexts.probability(under, chance)

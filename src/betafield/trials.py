@@ -249,6 +249,24 @@ def context(values: Any, n_rows: int) -> Floats | None:
     return np.broadcast_to(array, (n_rows, array.shape[-1]))
 
 
+def one_context(name: str, values: Any) -> Floats:
+    """Return the coefficients (p + 1,) of one context.
+
+    Examples
+    --------
+    >>> one_context("under", [[0.5, 1]])
+    array([0.5, 1. ])
+    """
+    rule = "the coefficients of a context must be within [0, 1]"
+    row = checks.finite(name, values, rule)
+    row = row[0] if row.ndim == 2 and len(row) == 1 else row
+    if row.ndim != 1 or not 1 <= row.size <= HIGHEST + 1:
+        one = f"one context of 1 to {HIGHEST + 1} coefficients is needed"
+        raise ValueError(f"{name}: found shape {row.shape}; {one}")
+    checks.require_all((row >= 0.0) & (row <= 1.0), name, row, rule)
+    return row
+
+
 def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) -> Ints:
     """Return rows (failures, successes) from counts of successes among trials.
 

@@ -234,5 +234,7 @@ def test_other_features_than_learned_are_refused(kind, trials):
     ],
 )
 def test_bad_options_are_named_by_fit(model, name, trials):
-    with pytest.raises(ValueError, match=f"^{name}: found .*(needed|allowed|must be positive)"):
+    with pytest.raises(
+        ValueError, match=f"^{name}( row 1)?: found .*(needed|allowed|must be positive)"
+    ):
         model.fit(*trials)

@@ -226,3 +226,48 @@ def test_half_a_trial_says_less_than_one():
         low, high = mixtures.interval(build(each, UNIT_SQUARE, Found((component,))).laws(x))
         widths.append(np.mean(high - low))
     assert widths[1] > 1.1 * widths[0]
+
+
+def test_far_is_two_length_scales_from_every_trial():
+    given = jumping(300, 18)
+    given = given._replace(points=0.3 * given.points)
+    bounds = np.array([[0.0, 2.0], [0.0, 2.0]])
+    component = Component("logit", None, np.log([1.0, 0.1, 0.2]))
+    smooth = build(given, bounds, Found((component,)))
+    x = np.random.default_rng(19).random((400, 2)) * 4.0 - 1.0
+    apart = (x[:, None] - given.points) / 2.0 / np.array([0.1, 0.2])
+    exact = np.sqrt((apart**2).sum(axis=2)).min(axis=1) > 2.0
+    assert 0.1 < exact.mean() < 0.9
+    np.testing.assert_array_equal(smooth.far(x), exact)
+
+
+def test_overdispersion_is_one_for_independent_trials_and_more_for_others():
+    rng = np.random.default_rng(20)
+    x = np.linspace(0.0, 1.0, 200)[:, None]
+    p = 0.5 + 0.3 * np.sin(5 * x[:, 0])
+    spread = rng.beta(4.0 * p, 4.0 * (1.0 - p))  # correlation 1/5: 1 + 19/5 at n = 20
+    for probability, low, high in ((p, 0.75, 1.3), (spread, 3.0, 7.0)):
+        given = Sums(x, np.full(200, 20), rng.binomial(20, probability))
+        found = Found((Component("logit", None, np.log([1.0, 0.3])),))
+        assert low < build(given, UNIT_SQUARE[:1], found).overdispersion() < high
+    alone = jumping(100, 21)
+    smooth = build(alone, UNIT_SQUARE, find(alone, UNIT_SQUARE, with_windows=False))
+    assert np.isnan(smooth.overdispersion())
+
+
+def test_a_cap_is_told():
+    given = jumping(3_000, 22)
+    for lengths, is_capped in (((0.03, 0.03), True), ((1.0, 1.0), False)):
+        found = Found((Component("logit", None, np.log([1.0, *lengths])),))
+        assert build(given, UNIT_SQUARE, found).is_capped is is_capped
+
+
+def test_a_rougher_process_is_tried_from_three_thousand_trials_on():
+    rng = np.random.default_rng(23)
+    x = rng.random((4_000, 1))
+    y = rng.random(4_000) < 0.1 + 0.8 * np.abs(2 * ((3 * x[:, 0]) % 1) - 1)
+    given = Sums(x, np.ones(4_000, np.int64), y.astype(np.int64))
+    kinds = {c.smoothness for c in find(given, UNIT_SQUARE[:1]).components}
+    assert 2.5 in kinds
+    few = Sums(x[:2_900], given.trials[:2_900], given.successes[:2_900])
+    assert {c.smoothness for c in find(few, UNIT_SQUARE[:1]).components} == {None}

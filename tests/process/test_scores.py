@@ -9,7 +9,7 @@ from betafield.process import law, leaving, mixtures, scores
 from betafield.process.design import matrix
 from betafield.process.fit import fit, fit_links, weights
 from betafield.process.following import Following
-from betafield.process.groups import by_group, level_variance
+from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.links import LOGIT
 from betafield.process.model import Sums, build, find
@@ -136,20 +136,23 @@ def test_effects_of_days_are_found():
     truth = expit(effect + 0.8 * -0.2)
     laws = build(table(rows), SQUARE, found).laws(x)
     low, high = mixtures.interval(laws)
-    alone = build(table(rows), SQUARE, found._replace(windows=())).laws(x)
+    plain = find(table(rows), SQUARE, with_windows=False)
+    alone = build(table(rows), SQUARE, plain).laws(x)
     error = np.mean((mixtures.mean(laws) - truth) ** 2)
     assert error < 0.3 * np.mean((mixtures.mean(alone) - truth) ** 2)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.85
-    heaviest = max(found.windows, key=lambda window: window.weight)
-    assert heaviest.stretch.tolist() == [1.0, 0.0]
+    assert found.components[0].effect == 0
 
 
 def test_the_variance_between_days_is_that_of_windows_along_days():
     rows, _ = days(3_000, 8)
     match = contest((fit(rows, LOGIT),), rows)
     windows, w = scores.weighed(scores.scored(match))
-    assert level_variance(windows, w, match.ways, 0) > 0.2
-    assert level_variance(windows, w, match.ways, 1) == 0.0
+    weight, variance = level_effects(windows, w, match.ways, 0, 1 / 40)
+    assert 0.9 < weight <= 1.0
+    assert 0.3 < variance < 1.3
+    assert level_effects(windows, w, match.ways, 1, 1 / 40) == (0.0, 0.0)
+    assert level_effects(windows, w, match.ways, 0, 0.0) == (0.0, 0.0)
 
 
 def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import priors, trials
-from betafield.bandwidth import is_positive
+from betafield import checks, priors, trials
 from betafield.baselines.base import Floats, Labels, TwoClasses, blocks, both
 from betafield.posteriors import Beta
 
@@ -65,10 +64,7 @@ class ContinuousCorrelatedBeta(TwoClasses):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials."""
-        if not is_positive(self.length_scale):
-            raise ValueError(
-                f"length_scale: found {self.length_scale!r}; a positive number is needed"
-            )
+        checks.positive("length_scale", self.length_scale)
         seen = self._observed(X, y)
         if not callable(self.prior):
             priors.shapes(self.prior, seen.points, n_classes=2)

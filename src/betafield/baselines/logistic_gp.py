@@ -34,8 +34,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import trials
-from betafield.bandwidth import is_positive
+from betafield import checks, trials
 from betafield.baselines.base import Floats, Labels, TwoClasses, blocks, both
 from betafield.baselines.logit_normal import LogitNormal
 
@@ -50,7 +49,8 @@ GAIN = 1e-8
 DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 500, 30
 # The variance left by t trials is 4/t at least, and is taken off amplitude², which must not be so
 # large that nothing but its rounding is left. Log-odds of a tenth of this are certain as floats.
-HIGHEST = 1e4
+# Amplitudes so small that their squares vanish would leave no variance at all.
+LOWEST, HIGHEST = 1e-100, 1e4
 
 
 class LogisticGP(TwoClasses):
@@ -202,6 +202,7 @@ class LogisticGP(TwoClasses):
         ranges[ranges == 0.0] = 1.0
         given = np.full(D + 1, np.nan)
         given[:D] = _given_length_scale(self.length_scale, D)
+        _require_finite(evidence.points, given[:D])
         given[D] = np.nan if self.amplitude is None else float(self.amplitude)
         free = np.isnan(given)
         if free.any():
@@ -212,18 +213,14 @@ class LogisticGP(TwoClasses):
         return given[:D], float(given[D])
 
     def _check_options(self) -> None:
-        if not (self.amplitude is None or _is_amplitude(self.amplitude)):
-            raise ValueError(
-                f"amplitude: found {self.amplitude!r}; allowed are None and positive numbers up "
-                f"to {HIGHEST:g}"
-            )
+        if self.amplitude is not None:
+            rule = f"allowed are None and numbers from {LOWEST:g} to {HIGHEST:g}"
+            checks.number("amplitude", self.amplitude, rule, low=LOWEST, high=HIGHEST)
         _check_bounds("length_scale_bounds", self.length_scale_bounds)
-        _check_bounds("amplitude_bounds", self.amplitude_bounds)
-        if not _is_amplitude(self.amplitude_bounds[1]):
-            raise ValueError(
-                f"amplitude_bounds: found {self.amplitude_bounds!r}; allowed are amplitudes up to "
-                f"{HIGHEST:g}"
-            )
+        ends = _check_bounds("amplitude_bounds", self.amplitude_bounds)
+        rule = f"allowed are amplitudes from {LOWEST:g} to {HIGHEST:g}"
+        good = (ends >= LOWEST) & (ends <= HIGHEST)
+        checks.require_all(good, "amplitude_bounds", ends, rule)
 
 
 # What is given -------------------------------------------------------------------------------
@@ -246,27 +243,29 @@ def _given_length_scale(length_scale: Any, D: int) -> Floats | float:
     """Return the length scales as given, NaN where they are to be learned."""
     if length_scale is None:
         return np.nan
-    try:
-        values = np.asarray(length_scale, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.array(np.nan)
-    if values.shape not in ((), (D,)) or not np.all((values > 0.0) & (values < np.inf)):
-        raise ValueError(
-            f"length_scale: found {length_scale!r}; allowed are None, a positive number, and "
-            f"{D} of them, one for each feature and each coefficient of the contexts that varies"
-        )
+    rule = (
+        f"allowed are None, a positive number, and {D} of them, one for each feature and each "
+        "coefficient of the contexts that varies"
+    )
+    values = checks.finite("length_scale", length_scale, rule)
+    checks.require(values.shape in ((), (D,)), "length_scale", length_scale, rule)
+    checks.require_all(values > 0.0, "length_scale", values, rule)
     return values
 
 
-def _is_amplitude(value: Any) -> bool:
-    return is_positive(value) and bool(value <= HIGHEST)
+def _require_finite(points: Floats, length_scale: Floats) -> None:
+    """Raise unless points are finite in units of the length scales given."""
+    with np.errstate(over="ignore"):
+        good = ~np.isinf(points / length_scale).any(axis=0)
+    rule = "the points must be finite in units of it"
+    checks.require_all(good, "length_scale", length_scale, rule)
 
 
-def _check_bounds(name: str, bounds: Any) -> None:
-    if np.shape(bounds) != (2,) or not all(map(is_positive, bounds)) or bounds[0] > bounds[1]:
-        raise ValueError(
-            f"{name}: found {bounds!r}; two positive numbers are needed, the lower one first"
-        )
+def _check_bounds(name: str, bounds: Any) -> Floats:
+    rule = "two positive numbers are needed, the lower one first"
+    ends = checks.finite(name, bounds, rule, (2,), rule)
+    checks.require(0.0 < ends[0] <= ends[1], name, bounds, rule)
+    return ends
 
 
 # Search --------------------------------------------------------------------------------------
@@ -349,7 +348,9 @@ class Evidence:
 
 def _covariance(a: Floats, b: Floats, length_scale: Floats, amplitude: float) -> Floats:
     """Return k of every pair of points, in the memory of one such array."""
-    K: Floats = cdist(a / length_scale, b / length_scale, "sqeuclidean")
+    with np.errstate(over="ignore"):  # what is infinitely far from all trials is just far
+        a = np.nan_to_num(a / length_scale)
+    K: Floats = cdist(a, b / length_scale, "sqeuclidean")
     K *= -0.5
     np.exp(K, out=K)
     K *= amplitude**2

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from betafield import bandwidth as widths
-from betafield import trials
+from betafield import checks, trials
 from betafield.baselines.base import Floats, Labels, TwoClasses, both
 
 if TYPE_CHECKING:
@@ -89,14 +89,16 @@ class RadiusNeighbors(TwoClasses):
         return self._chosen(self.predict_proba(X))
 
     def _check_options(self) -> None:
-        if self.bandwidth != "theory" and not widths.is_positive(self.bandwidth):
-            raise ValueError(
-                f"bandwidth: found {self.bandwidth!r}; allowed are a positive number and 'theory'"
-            )
-        if not widths.is_positive(self.lipschitz):
-            raise ValueError(f"lipschitz: found {self.lipschitz!r}; a positive number is needed")
+        if not self._is_by_theory:
+            rule = "allowed are a positive number and 'theory'"
+            checks.positive("bandwidth", self.bandwidth, rule)
+        checks.positive("lipschitz", self.lipschitz)
+
+    @property
+    def _is_by_theory(self) -> bool:
+        return isinstance(self.bandwidth, str) and self.bandwidth == "theory"
 
     def _width(self, t: int, d: int) -> float:
-        if self.bandwidth == "theory":
-            return widths.theory(t, d, self.lipschitz)
+        if self._is_by_theory:
+            return widths.theory(t, d, float(self.lipschitz))
         return float(self.bandwidth)

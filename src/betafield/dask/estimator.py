@@ -1,4 +1,4 @@
-"""SmoothBetaClassifier over dask collections: the local one, with its windows on workers."""
+"""SmoothBetaClassifier over dask collections: the local one, with its trials on workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from betafield._locks import writing
 from betafield.dask.partitions import blocks, lengths, partitions
 from betafield.dask.posteriors import (
     Posteriors,
-    at_blocks,
+    bands_at,
     decided,
     hits,
     one_array,
+    posteriors_at,
     probabilities,
 )
-from betafield.dask.windows import SpreadField, banded
-from betafield.field import Field
+from betafield.dask.windows import AnyField, SpreadField
 from betafield.options import Options
 
 Local = estimators.SmoothBetaClassifier
@@ -32,18 +32,20 @@ Local = estimators.SmoothBetaClassifier
 class SmoothBetaClassifier(Local):
     """`betafield.SmoothBetaClassifier` over dask arrays and dataframes.
 
-    Same parameters, same methods, same counts to the last bit. `fit` leaves the trials on the
-    workers. Asked at a local array, every worker sums up its own windows; asked at a dask
-    collection, the answer is a dask collection, computed when it is wanted. Any scheduler will do:
-    threads, processes, or a `distributed.Client`.
+    Same parameters, same methods, same answers to the last bit. By default workers add up trials
+    by place, and the distinct places come to the client, which learns from them. With windows (a
+    `bandwidth` that is given, or `method="windows"`) `fit` leaves the trials on the workers; asked
+    at a local array, every worker sums up its own windows. Asked at a dask collection, the answer
+    is a dask collection, computed when it is wanted. Any scheduler will do: threads, processes, or
+    a `distributed.Client`.
 
     Parameters
     ----------
-    bandwidth, lipschitz, metric, scale, bounds, degree, prior, sharing, n_jobs
+    bandwidth, method, lipschitz, metric, scale, bounds, prior, sharing, n_jobs
         As those of `betafield.SmoothBetaClassifier`.
     partition : {None, "space"}, default=None
-        "space" gives each partition a region of its own, in one pass over the trials: points near
-        each other then ask few partitions, whatever the order of the trials was.
+        For windows: "space" gives each partition a region of its own, in one pass over the trials.
+        Points near each other then ask few partitions, whatever the order of the trials was.
 
     Examples
     --------
@@ -61,17 +63,17 @@ class SmoothBetaClassifier(Local):
     True
     """
 
-    _field_: SpreadField
+    _field_: AnyField
 
     def __init__(
         self,
         bandwidth: float | str = "auto",
         *,
+        method: str = "auto",
         lipschitz: float = 1.0,
         metric: str = "euclidean",
         scale: Any = "auto",
         bounds: Any = None,
-        degree: int | str = "auto",
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         n_jobs: int | None = None,
@@ -79,11 +81,11 @@ class SmoothBetaClassifier(Local):
     ) -> None:
         super().__init__(
             bandwidth,
+            method=method,
             lipschitz=lipschitz,
             metric=metric,
             scale=scale,
             bounds=bounds,
-            degree=degree,
             prior=prior,
             sharing=sharing,
             n_jobs=n_jobs,
@@ -95,13 +97,15 @@ class SmoothBetaClassifier(Local):
 
         It needs neither dask nor workers, and outlives them.
         """
-        return Local.of(self.field_.here())
+        field = self.field_
+        return Local.of(field.here() if isinstance(field, SpreadField) else field)
 
     def save(self, path: Any) -> None:
         """Write the local model of all trials to one file; `betafield.load` gives it back."""
         self.compute().save(path)
 
-    # Asking. At a local array the field asks the workers; at a collection each block will.
+    # Asking. At a local array the field answers, and windows ask the workers; at a collection each
+    # block will.
 
     def posterior(self, X: Any) -> Any:
         """Return the posterior of the success probability at each row of X.
@@ -112,7 +116,7 @@ class SmoothBetaClassifier(Local):
             return super().posterior(X)
         field = self.field_
         shape = () if len(field.classes) == 2 else (len(field.classes),)
-        return Posteriors(at_blocks(field, Field.posterior, blocks("X", X)), lengths(X), shape)
+        return Posteriors(posteriors_at(field, blocks("X", X)), lengths(X), shape)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
@@ -135,7 +139,7 @@ class SmoothBetaClassifier(Local):
             return float(super().score(X, y, sample_weight))
         field, parts = self.field_, partitions(X, y=y, sample_weight=sample_weight)
         batches = [delayed(dict)(part.batch) for part in parts]
-        found = at_blocks(field, Field.posterior, [batch["X"] for batch in batches])
+        found = posteriors_at(field, [batch["X"] for batch in batches])
         counts = [
             delayed(hits)(part.name, block, field.classes, batch)
             for part, block, batch in zip(parts, found, batches, strict=True)
@@ -152,12 +156,12 @@ class SmoothBetaClassifier(Local):
         """
         if not dask.is_dask_collection(X):
             return super().band(X, lipschitz, level, simultaneous)
-        found = at_blocks(self.field_, banded(lipschitz, level, simultaneous), blocks("X", X))
+        found = bands_at(self.field_, blocks("X", X), lipschitz, level, simultaneous)
         ends = one_array(found, lengths(X), functools.partial(np.stack, axis=1), (2,))
         return ends[:, 0], ends[:, 1]
 
     @property
-    def field_(self) -> SpreadField:
+    def field_(self) -> AnyField:
         """What was learned, as it is now and stays, asked for with the options of now."""
         check_is_fitted(self)
         return self._field_.asked_for(Options.of(self))
@@ -191,7 +195,7 @@ class SmoothBetaClassifier(Local):
 
     def _of_labels(
         self, known: Any, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any
-    ) -> SpreadField:
+    ) -> AnyField:
         """Return the field that knows these trials too."""
         options = self._options()
         if y is None:
@@ -201,9 +205,7 @@ class SmoothBetaClassifier(Local):
             classes = self._classes(known, known.classes, classes)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
-    def _of_counts(
-        self, known: Any, X: Any, successes: Any, held: Any, context: Any
-    ) -> SpreadField:
+    def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, context: Any) -> AnyField:
         """Return the field that knows these binomial rows too."""
         options = self._options()
         found = partitions(X, successes=successes, trials=held, context=context)

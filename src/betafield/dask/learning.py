@@ -1,4 +1,4 @@
-"""From partitions to a field: a first look at all trials, then windows on workers."""
+"""From partitions to a field: a first look at all trials, then windows or sums on workers."""
 
 from __future__ import annotations
 
@@ -6,49 +6,85 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import priors, trials, units
-from betafield.dask.partitions import Partition, Regions, about, client_in_use, computed
-from betafield.dask.tasks import Look, checked, cornered, exact_sums, looked_at, union
-from betafield.dask.windows import SpreadField, Windows
+from betafield import methods, priors, smooth, trials, units
+from betafield.dask.partitions import (
+    Partition,
+    Regions,
+    about,
+    client_in_use,
+    computed,
+    in_tree,
+    joint,
+    together,
+)
+from betafield.dask.tasks import (
+    Look,
+    checked,
+    cornered,
+    exact_sums,
+    joined,
+    looked_at,
+    summed,
+    union,
+)
+from betafield.dask.windows import AnyField, SpreadField, Windows
+from betafield.evidence.columns import require_countable
 from betafield.field import Field
 from betafield.learning import NOTHING_LEARNED
 from betafield.options import Options
+from betafield.smooth import SmoothField
+from betafield.sums import Sums
 
 Floats = npt.NDArray[np.float64]
 Inputs = list[tuple[str, Delayed]]
 
 
 def taught(
-    known: SpreadField | None,
+    known: AnyField | None,
     options: Options,
     found: Sequence[Partition],
     classes: Any,
     by_space: bool,
-) -> SpreadField:
-    """Return the field that knows the trials of these partitions too."""
+) -> AnyField:
+    """Return the field that knows the trials of these partitions too, of the kind asked for."""
+    if known is not None and isinstance(known, SmoothField) != options.is_smooth:
+        raise methods.kept_for_others(known, options)
+    inputs = _inputs(known, found)
+    if isinstance(known, SpreadField):
+        return _added(known.asked_for(options), inputs)
+    if isinstance(known, SmoothField):
+        return _summed(known.asked_for(options), inputs)
+    if options.is_smooth:
+        return _first_sums(options, inputs, classes)
+    return _added(_begun(options, inputs, classes, by_space), inputs)
+
+
+def merged(one: AnyField, other: AnyField) -> AnyField:
+    """Return the field that knows the trials of both, which must be of one kind."""
+    if isinstance(one, SpreadField) and isinstance(other, SpreadField):
+        return _merged(one, other)
+    found = methods.merged(one, other)
+    assert isinstance(found, SmoothField)
+    return found
+
+
+def _inputs(known: AnyField | None, found: Sequence[Partition]) -> Inputs:
+    """Return what is read of all partitions and checked, with their names."""
     features = None if known is None else known.features
     reads = [delayed(checked)(part.name, part.batch, features) for part in found]
     if known is None and client_in_use() is not None:
         reads = list(dask.persist(*reads))  # there is room to read but once
-    inputs = [(part.name, read) for part, read in zip(found, reads, strict=True)]
-    begun = known or _begun(options, inputs, classes, by_space)
-    return _added(begun.asked_for(options), inputs).settled().prepared()
+    return [(part.name, read) for part, read in zip(found, reads, strict=True)]
 
 
-def merged(one: SpreadField, other: SpreadField) -> SpreadField:
-    """Return the field that knows the trials of both, counted by the polynomials of both."""
-    every = union(one.polynomials, other.polynomials)
-    ours, theirs = (
-        field.holding(field.windows.counted(every), field.totals, every) for field in (one, other)
-    )
-    return ours.merged(theirs).prepared()
+# In windows, which stay on the workers ------------------------------------------------------
 
 
 def _added(field: SpreadField, inputs: Inputs) -> SpreadField:
@@ -60,7 +96,17 @@ def _added(field: SpreadField, inputs: Inputs) -> SpreadField:
         raise ValueError(NOTHING_LEARNED)
     every = union(field.polynomials, *added.polynomials)
     sharing = field.options.sharing if added.seen.distorted else field.sharing
-    return field.holding(field.windows.merge(added).counted(every), totals, every, sharing)
+    windows = field.windows.merge(added).counted(every)
+    return field.holding(windows, totals, every, sharing).settled()
+
+
+def _merged(one: SpreadField, other: SpreadField) -> SpreadField:
+    """Return the field that knows the trials of both, counted by the polynomials of both."""
+    every = union(one.polynomials, other.polynomials)
+    ours, theirs = (
+        field.holding(field.windows.counted(every), field.totals, every) for field in (one, other)
+    )
+    return ours.merged(theirs).settled()
 
 
 def without_trials(field: SpreadField) -> Field:
@@ -69,30 +115,80 @@ def without_trials(field: SpreadField) -> Field:
     return bare.holding(bare.windows, field.totals, (), field.sharing)
 
 
+# By place, brought here ---------------------------------------------------------------------
+
+
+def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
+    """Return the field of a process that knows the trials of all partitions, settled."""
+    _, features, every = _surveyed(options, inputs, classes, wants_corners=False)
+    nowhere = np.empty((0, features.number))
+    units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
+    field = _summed(smooth.begun(options, features, every), inputs)
+    if not field.totals.trials:
+        raise ValueError(NOTHING_LEARNED)
+    return field.settled()
+
+
+def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
+    """Return the field that knows the trials of these partitions too."""
+    more = _sums(smooth.begun(field.options, field.features, field.classes), inputs)
+    totals = field.totals.plus(more.totals)
+    require_countable("trials", np.array(totals.number()))
+    return field.learned(more) if more.totals.trials else field
+
+
+def _sums(bare: SmoothField, inputs: Inputs) -> Sums:
+    """Return the trials of all partitions by place, joined on the workers."""
+    names, reads = zip(*inputs, strict=True)
+    groups, model = together(reads), delayed(bare, pure=False, traverse=False)
+    parts = [delayed(summed)(model, *(reads[i] for i in group)) for group in groups]
+    if client_in_use() is not None:
+        parts = list(dask.persist(*parts))  # a cluster tells of what it keeps which part failed
+    blamed = [joint([names[i] for i in group]) for group in groups]
+    (found,) = computed([in_tree(joined, parts)], list(zip(blamed, parts, strict=True)))
+    every: Sums = found
+    return every
+
+
 # A first look ------------------------------------------------------------------------------
 
 
-def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
-    """Return a field without trials that has the features, classes and units of all partitions."""
+class Survey(NamedTuple):
+    """A first look at all partitions: what each has, and what they have in common."""
+
+    looks: Sequence[Look]
+    features: trials.Features
+    classes: npt.NDArray[Any]
+
+
+def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: bool) -> Survey:
+    """Return a first look at all partitions; raise unless they go together."""
     given = None if classes is None else trials.classes_of(np.empty(0), classes)
-    wants = options.bounds is None or options.scales_by("std")
     looks = computed(
-        [delayed(looked_at)(read, given, options, wants) for _, read in inputs], inputs
+        [delayed(looked_at)(read, given, options, wants_corners) for _, read in inputs], inputs
     )
     _require_something(looks)
     _require_same_features(looks)
     seen = [look for look in looks if look.rows]
-    features, every = seen[0].features, trials.classes_of(_labels(seen), classes)
+    return Survey(looks, seen[0].features, trials.classes_of(_labels(seen), classes))
+
+
+def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
+    """Return a field without trials that has the features, classes and units of all partitions."""
+    wants = options.bounds is None or options.scales_by("std")
+    looks, features, every = _surveyed(options, inputs, classes, wants_corners=wants)
     corners = _corners(options, looks, inputs, every) if wants else None
     domain, measured = _measured(options, features.number, inputs, every, corners)
     field = SpreadField.begun(options, features, every, domain, measured)
-    field.choice.degrees()  # what cannot be is said now, not after all trials
-    regions = None
-    if by_space:
-        sample = measured.scaled(np.concatenate([look.sample for look in seen]))
-        regions = Regions.cut(sample, len(inputs))
+    regions = _regions(looks, measured) if by_space else None
     windows = Windows(features.number, options.metric, regions=regions)
     return field.holding(windows, field.totals)
+
+
+def _regions(looks: Sequence[Look], measured: units.Units) -> Regions:
+    """Return as many regions as there are partitions, by some of their points."""
+    sample = np.concatenate([look.sample for look in looks if look.rows])
+    return Regions.cut(measured.scaled(sample), len(looks))
 
 
 def _corners(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import dask
@@ -23,6 +23,8 @@ Batch = dict[str, Any]
 
 # Parts that a worker makes for each of its threads, at most, of what it has read.
 PARTS = 4
+# Results that one task joins.
+FAN_IN = 8
 # Tasks that are looked through for the file that a partition comes from.
 LOOKED_THROUGH = 100
 
@@ -365,6 +367,15 @@ def _futures(block: Any) -> list[Any]:
     from distributed import futures_of
 
     return list(futures_of(block))
+
+
+def in_tree(join: Callable[..., Any], results: list[Delayed]) -> Delayed:
+    """Return all results joined, some at a time, on the workers that have them."""
+    while len(results) > 1:
+        groups = [results[i : i + FAN_IN] for i in range(0, len(results), FAN_IN)]
+        # One by one: of what is in a list, dask forgets what a cluster keeps.
+        results = [delayed(join)(*group) for group in groups]
+    return results[0]
 
 
 # Regions of space, each with about as many trials -----------------------------------------

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
 from betafield import trials
-from betafield.dask.partitions import named
+from betafield.dask.partitions import in_tree, named
 from betafield.dask.questions import Answer, Ask, Outline, Question, answered, noted
-from betafield.dask.tasks import Part, asked_points
-from betafield.dask.windows import SpreadField, all_added
+from betafield.dask.tasks import Part, added, asked_points
+from betafield.dask.windows import AnyField, SpreadField, banded
 from betafield.field import Field
+from betafield.smooth import believed
 
 Floats = npt.NDArray[np.float64]
 Lengths = tuple[int, ...] | None
@@ -91,7 +92,42 @@ class Posteriors:
         return one_array(self.blocks, self._lengths, of, self._shape)
 
 
-def at_blocks(field: SpreadField, ask: Ask, blocks: list[Delayed]) -> list[Delayed]:
+def posteriors_at(field: AnyField, blocks: list[Delayed]) -> list[Delayed]:
+    """Return the posterior at each block, still to be computed."""
+    if isinstance(field, SpreadField):
+        return _of_parts(field, Field.posterior, blocks)
+    ask = functools.partial(believed, n_jobs=field.options.n_jobs)
+    return _of_one(field.smooth, ask, field.features, blocks)
+
+
+def bands_at(
+    field: AnyField, blocks: list[Delayed], lipschitz: float, level: float, simultaneous: bool
+) -> list[Delayed]:
+    """Return the band at each block, still to be computed."""
+    ask = banded(lipschitz, level, simultaneous)
+    if isinstance(field, SpreadField):
+        return _of_parts(field, ask, blocks)
+    return _of_one(field.windowed, ask, field.features, blocks)
+
+
+def _of_one(
+    subject: Any, ask: Callable[..., Any], features: trials.Features, blocks: list[Delayed]
+) -> list[Delayed]:
+    """Return what one object says of each block: it goes to every worker once.
+
+    What cannot be asked is refused now.
+    """
+    ask(subject, np.empty((0, features.number)))
+    told = delayed((subject, ask, features), pure=False, traverse=False)
+    return [delayed(_said_at)(told, block) for block in blocks]
+
+
+def _said_at(told: tuple[Any, Callable[..., Any], trials.Features], X: Any) -> Any:
+    subject, ask, features = told
+    return ask(subject, asked_points(X, features))
+
+
+def _of_parts(field: SpreadField, ask: Ask, blocks: list[Delayed]) -> list[Delayed]:
     """Return what a field with all trials would say of each block, still to be computed.
 
     Every part is asked: where points are is not known before. What cannot be asked is refused now.
@@ -105,7 +141,7 @@ def at_blocks(field: SpreadField, ask: Ask, blocks: list[Delayed]) -> list[Delay
 def _at_block(field: SpreadField, told: Delayed, ask: Ask, block: Delayed) -> Delayed:
     points = delayed(_points)(told, block)
     questions = delayed(_noted)(told, ask, points)
-    record = all_added(field.windows.telling(Part.answers, questions))
+    record = in_tree(added, field.windows.telling(Part.answers, questions))
     found: Delayed = delayed(_answered)(told, ask, points, questions, record)
     return found
 

@@ -10,34 +10,34 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-import betafield.choosing.weighing as weighing
-from betafield import learning, trials
-from betafield.choosing.candidates import HEAVIEST
+from betafield import choosing, learning, smooth, trials
 from betafield.dask.partitions import Batch, PartitionValueError, Regions, named
-from betafield.dask.questions import Answer, Outline, Question, Relevance
+from betafield.dask.questions import Answer, Outline, Question
 from betafield.evidence import Polynomial, Totals
 from betafield.evidence.columns import FRACTIONS
 from betafield.evidence.encode import recounted
 from betafield.field import Field
 from betafield.learning import Trials
 from betafield.options import Options
+from betafield.smooth import SmoothField
+from betafield.sums import Sums
 from betafield.windows import Forest, Places
 from betafield.windows.base import concatenate
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
 
 # What errors call the estimator.
 OWNER = "SmoothBetaClassifier"
 # Points of a partition by which regions are cut.
 SAMPLE = 200
-# Forests for different relevances that a worker keeps of a partition.
-KEPT = HEAVIEST + 1
 
 
 # Checking ----------------------------------------------------------------------------------
@@ -201,7 +201,27 @@ def _teaching(read: Checked, classes: npt.NDArray[Any], options: Options) -> tup
     return read.points[there], evidence.weights(len(classes))
 
 
-# Learning ----------------------------------------------------------------------------------
+# Learning by place -------------------------------------------------------------------------
+
+
+def summed(bare: SmoothField, *reads: Checked) -> Sums:
+    """Return the trials of some partitions by place; `bare` is the field without trials."""
+    return joined(*(_summed(bare, read) for read in reads))
+
+
+def joined(*some: Sums) -> Sums:
+    """Return the trials of several sums, every place once."""
+    return functools.reduce(Sums.plus, some).distinct()
+
+
+def _summed(bare: SmoothField, read: Checked) -> Sums:
+    if read.is_void:
+        return bare.sums
+    with named(read.name):
+        return smooth.added(bare, read.trials(bare.classes)).sums
+
+
+# Learning in windows -----------------------------------------------------------------------
 
 
 class Learned(NamedTuple):
@@ -285,29 +305,32 @@ class Told(NamedTuple):
     has_sizes: bool
 
 
+@dataclass(frozen=True, eq=False)
 class Part:
     """What a worker keeps of some partitions: their trials in windows.
 
     Parameters
     ----------
     windows : Forest
-        In scaled units, every relevance 1.
+        In scaled units.
     totals : Totals
         How many trials there were.
     polynomials : tuple of polynomials
         Those counted.
     """
 
-    def __init__(
-        self, windows: Forest, totals: Totals, polynomials: tuple[Polynomial, ...]
-    ) -> None:
-        self.windows, self.totals, self.polynomials = windows, totals, polynomials
-        self.box = _box(windows)
-        # Forests that were asked for, the latest last: they can be made again.
-        self._made: dict[Any, Forest] = {}
+    windows: Forest
+    totals: Totals
+    polynomials: tuple[Polynomial, ...]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": {}}
+    @functools.cached_property
+    def box(self) -> Floats:
+        """The lowest and the highest coordinates of all places."""
+        ends = [(p.axes.min(axis=1), p.axes.max(axis=1)) for p in self.windows.places if p.size]
+        if not ends:
+            return np.zeros((2, self.windows.d))
+        low, high = zip(*ends, strict=True)
+        return np.array([np.min(low, axis=0), np.max(high, axis=0)])
 
     def told(self) -> Told:
         """Return what is worth knowing of the trials without asking them."""
@@ -322,18 +345,6 @@ class Part:
             windows.has_sizes,
         )
 
-    def forest(self, relevance: Relevance, cell: float | None) -> Forest:
-        """Return the windows in which features have this relevance; trials of cells together."""
-        if cell is None and set(relevance) == {1.0}:
-            return self.windows
-        key = relevance, cell
-        if key not in self._made:
-            windows = self.windows.stretched(np.array(relevance))
-            self._made[key] = windows if cell is None else windows.gathered(cell)
-            for oldest in list(self._made)[:-KEPT]:
-                self._made.pop(oldest, None)
-        return self._made.get(key) or self.forest(relevance, cell)
-
     def answers(self, asked: tuple[Sequence[Question], Outline]) -> list[Answer]:
         """Return the answers to all questions."""
         questions, whole = asked
@@ -346,35 +357,25 @@ class Part:
         places = _recounted(self.windows.places, self.polynomials, polynomials)
         return Part(_built(places, self.windows), self.totals, polynomials)
 
-    def places_below(self, share: float) -> list[Places]:
-        """Return the places whose hashes are below this share of all there are."""
-        places = self.windows.places
-        return [each.where(weighing.below(weighing.hashes(each.axes), share)) for each in places]
+    def sampled(self, cost: float) -> Places:
+        """Return as many places as are sampled of all, if all with lower hashes are here."""
+        return choosing.sampled(self.windows.places, cost).places
 
-    def hashes(
-        self, relevance: Relevance, cell: float | None, ranges: int
-    ) -> list[npt.NDArray[np.uint64]]:
+    def hashes(self, ranges: int) -> list[Hashes]:
         """Return the hashes of all places, in so many ranges."""
-        places = self.forest(relevance, cell).places
-        known = np.unique(np.concatenate([weighing.hashes(each.axes) for each in places]))
+        known = np.unique(np.concatenate([choosing.hashes(p.axes) for p in self.windows.places]))
         borders = [int(2**64 * j / ranges) for j in range(1, ranges)]
         return np.split(known, np.searchsorted(known, np.array(borders, dtype=np.uint64)))
 
-    def itself(self) -> Part:
-        """Return this part, to take it elsewhere."""
-        return self
+    def forest(self) -> Forest:
+        """Return the trials in windows, to take them elsewhere."""
+        return self.windows
 
     def _answer(self, question: Question, whole: Outline) -> Answer:
         """Return the sums near the queries that can be near, in the columns of all trials."""
         rows = np.flatnonzero(question.is_near(self.box, whole))
-        queries, windows = question.queries[rows], self.forest(question.relevance, question.cell)
-        if question.weigh is None:
-            sums = windows.sums(queries, float(question.radii[0]), question.n_jobs)
-            return Answer(rows, _aligned(sums, windows, whole))
-        moments = windows.moments(
-            queries, question.radii, question.degree, question.weigh, question.n_jobs
-        )
-        return Answer(rows, moments)
+        sums = self.windows.sums(question.queries[rows], question.radius, question.n_jobs)
+        return Answer(rows, _aligned(sums, self.windows, whole))
 
 
 Ask = Callable[..., Any]
@@ -398,18 +399,9 @@ def added(*records: list[Answer]) -> list[Answer]:
     return [Answer.added(answers) for answers in zip(*records, strict=True)]
 
 
-def n_different(*hashes: npt.NDArray[np.uint64]) -> int:
+def n_different(*hashes: Hashes) -> int:
     """Return how many hashes there are, those of several parts counted once."""
     return len(np.unique(np.concatenate(hashes)))
-
-
-def _box(windows: Forest) -> Floats:
-    """Return the lowest and the highest coordinates of all places."""
-    ends = [(p.axes.min(axis=1), p.axes.max(axis=1)) for p in windows.places if p.size]
-    if not ends:
-        return np.zeros((2, windows.d))
-    low, high = zip(*ends, strict=True)
-    return np.array([np.min(low, axis=0), np.max(high, axis=0)])
 
 
 def _aligned(sums: Ints, windows: Forest, whole: Outline) -> Ints:

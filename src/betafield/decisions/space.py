@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -144,9 +144,7 @@ def _bounds(what: str, ends: Any) -> tuple[float, float]:
 
 def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the features that are not chosen; one at least must be."""
-    if isinstance(observed, str) or not isinstance(observed, Iterable):
-        raise TypeError(f"observed: found {checks.spelled(observed)}; a list of features is needed")
-    listed = list(observed)
+    listed = checks.items("observed", observed, "a list of features is needed")
     for i, name in enumerate(listed):
         checks.one_of(f"observed[{i}]", name, names)
     if set(listed) == set(names):

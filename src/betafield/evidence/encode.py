@@ -164,9 +164,7 @@ def distorted(
     return _mean(learned) if sharing == "mean" else _exact(learned, known)
 
 
-def _learned(
-    columns: Columns, weight: Floats | None, context: Floats
-) -> tuple[_Trials, Floats]:
+def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[_Trials, Floats]:
     """Return the trials that teach something, and contexts with two coefficients at least."""
     if context.shape[1] == 1:
         context = np.repeat(context, 2, axis=1)

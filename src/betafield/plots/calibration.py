@@ -9,8 +9,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 import betafield.plots.style as style
-from betafield import trials
-from betafield.observed import left_out, share_interval, why_not_left_out
+from betafield import checks, trials
+from betafield.evidence.columns import require_countable
+from betafield.observed import MOST_BINS, left_out, share_interval, why_not_left_out
 from betafield.survey import class_index
 
 if TYPE_CHECKING:
@@ -139,12 +140,12 @@ class CalibrationDisplay:
         ax : Axes or two of them, default=None
             Where to draw; on one, the histogram is left out. None: a new figure.
         """
-        check_is_fitted(estimator)
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"estimator: found {type(estimator).__name__}; a classifier with predict_proba is "
                 "needed"
             )
+        check_is_fitted(estimator)
         classes = np.asarray(estimator.classes_)
         if len(classes) > 2 and class_ is None:
             raise ValueError(f"class_: found None; one of the classes {classes.tolist()} is needed")
@@ -219,9 +220,14 @@ class CalibrationDisplay:
         ax: Any = None,
     ) -> Self:
         """Compare predictions with successes: 1 or 0 a trial, or so many of `weight` trials."""
-        successes, predicted = (np.asarray(each, dtype=np.float64) for each in (successes, y_prob))
-        trials = np.ones_like(predicted) if weight is None else np.asarray(weight, dtype=np.float64)
-        _check(successes, predicted, trials, n_bins, strategy)
+        successes, predicted = checks.array("successes", successes), checks.array("y_prob", y_prob)
+        trials = np.ones_like(predicted) if weight is None else checks.array("weight", weight)
+        n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
+        level = checks.share("level", level)
+        for what, text in (("event", event), ("name", name)):
+            checks.instance(what, text, str, "a text is needed")
+        checks.one_of("strategy", strategy, STRATEGIES)
+        _check(successes, predicted, trials)
         edges = _edges(predicted, None if weight is None else trials, n_bins, strategy)
         bin_of = np.searchsorted(edges[1:-1], predicted)
         counts, wins, sums = (
@@ -289,13 +295,7 @@ class CalibrationDisplay:
         return f"{self.event}, predicted"
 
 
-def _check(
-    successes: Floats, predicted: Floats, trials: Floats, n_bins: Any, strategy: str
-) -> None:
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy: found {strategy!r}; allowed are {', '.join(STRATEGIES)}")
-    if not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
-        raise ValueError(f"n_bins: found {n_bins!r}; a whole number from 1 on is needed")
+def _check(successes: Floats, predicted: Floats, trials: Floats) -> None:
     if predicted.ndim != 1 or not predicted.size:
         raise ValueError(f"y_prob: found shape {predicted.shape}; one prediction a row is needed")
     for name, values in {"successes": successes, "weight": trials}.items():
@@ -305,15 +305,16 @@ def _check(
                 "be alike"
             )
     good = (predicted >= 0.0) & (predicted <= 1.0)
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ValueError(f"y_prob row {row}: found {predicted[row]}; it must be within [0, 1]")
-    good = (successes >= 0.0) & (successes <= trials) & (trials > 0.0) & np.isfinite(trials)
+    checks.require_all(good, "y_prob", predicted, "it must be within [0, 1]")
+    good = (trials > 0.0) & np.isfinite(trials)
+    checks.require_all(good, "weight", trials, "a positive number is needed")
+    require_countable("weight", trials)
+    good = (successes >= 0.0) & (successes <= trials)
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(
             f"successes row {row}: found {successes[row]} of {trials[row]} trials; "
-            "from 0 to all of them, and more than 0 trials, are allowed"
+            "from 0 to all of them are allowed"
         )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import betafield.plots.curves as curves
 import betafield.plots.maps as maps
 import betafield.plots.style as style
+from betafield import checks
 from betafield.observed import Binned, binned, require_model
 from betafield.survey import Question
 
@@ -174,6 +175,10 @@ class FieldDisplay:
             Where to draw; on one, a map is that of the mean. None: a new figure.
         """
         require_model(model)
+        level = checks.share("level", level)
+        lipschitz = None if lipschitz is None else checks.positive("lipschitz", lipschitz)
+        checks.flag("simultaneous", simultaneous)
+        checks.flag("show_places", show_places)
         asked = Question(model, X, y, features, at, under, class_, grid_resolution)
         mean, low, high = asked.believed(level)
         bins: tuple[Binned, ...] = ()

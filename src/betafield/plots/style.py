@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield._extras import needed
 
 if TYPE_CHECKING:
@@ -91,18 +92,16 @@ def panels(ax: Any, size: tuple[float, float], **grid: Any) -> list[Axes]:
     if ax is None:
         _, axes = plt.subplots(figsize=size, layout="constrained", **grid)
         return list(np.atleast_1d(axes))
-    given = [ax] if not isinstance(ax, (list, tuple, np.ndarray)) else list(np.ravel(ax))
+    from matplotlib.axes import Axes
+
+    several = isinstance(ax, (list, tuple, np.ndarray))
+    given = list(checks.cells("ax", ax).flat) if several else [ax]
     most = max(grid.get("nrows", 1), grid.get("ncols", 1))
-    if not 1 <= len(given) <= most or not all(hasattr(each, "plot") for each in given):
+    if not 1 <= len(given) <= most or not all(isinstance(each, Axes) for each in given):
         allowed = "one Axes is" if most == 1 else f"one Axes or {most} are"
-        raise ValueError(f"ax: found {_described(ax)}; {allowed} needed")
+        found = f"{len(given)} of them" if several else type(ax).__name__
+        raise ValueError(f"ax: found {found}; {allowed} needed")
     return given
-
-
-def _described(ax: Any) -> str:
-    if isinstance(ax, (list, tuple, np.ndarray)):
-        return f"{len(np.ravel(ax))} of them"
-    return type(ax).__name__
 
 
 def kept(axes: list[Axes]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.style as style
-from betafield import trials
+from betafield import checks, trials
 from betafield.components import Group, groups, own
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
@@ -196,6 +196,7 @@ class WindowDisplay:
             Where to draw; on one, densities are left out. None: a new figure.
         """
         require_model(model)
+        level = checks.share("level", level)
         point = _point(model, x)
         k = class_index(model.classes_, class_)
         chosen = _chosen(model, features)
@@ -333,14 +334,11 @@ def _outline(metric: str) -> Floats:
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    if not hasattr(x, "columns") and np.ndim(x) == 1:
-        row = np.asarray(x, dtype=np.float64)[None]
-        if row.shape[1] != model.n_features_in_ or not np.isfinite(row).all():
-            raise ValueError(
-                f"x: found {row[0].tolist()}; one finite number a feature is needed, "
-                f"{model.n_features_in_} in all"
-            )
-        return row
+    rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+    row = checks.finite("x", x, rule)
+    if row.ndim != 2:
+        checks.shaped("x", row, (model.n_features_in_,), rule)
+        return row[None]
     points = trials.points(model, x, reset=False)
     if len(points) != 1:
         raise ValueError(f"x: found {len(points)} points; one is needed")

@@ -318,10 +318,6 @@ def _dimensions(size: Size, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _generator(random_state: RandomState) -> Generator:
-    if isinstance(random_state, np.random.Generator | np.random.RandomState):
-        return random_state
-    if random_state is None:
-        return np.random.default_rng()
-    rule = "a whole number from 0 on, a numpy Generator or RandomState, or None is needed"
-    seed = checks.whole("random_state", random_state, low=0, high=1 << 128, rule=rule)
-    return np.random.default_rng(seed)
+    if isinstance(random_state, np.random.RandomState):
+        return random_state  # so that its draws are those of its seed everywhere else
+    return checks.generator("random_state", random_state)

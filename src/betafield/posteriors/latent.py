@@ -9,7 +9,8 @@ second moment is a Gauss–Hermite sum while the deviation s of f is of the orde
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -37,7 +38,7 @@ class LatentNormal(Posterior):
     Parameters
     ----------
     laws : Laws
-        Links, weights, and the centre and deviation of f per link and row.
+        Links, weights (for all rows or per row), and centre and deviation of f per link and row.
 
     Examples
     --------
@@ -68,16 +69,16 @@ class LatentNormal(Posterior):
     def var(self) -> Floats:
         """E[(g(f) − E[g(f)])²]."""
         mean, total = self.mean(), np.zeros(self.shape)
-        for weight, (link, centre, deviation) in zip(
-            self.laws.weights, self._each_law, strict=True
-        ):
+        for weight, (link, centre, deviation) in self._weighed:
             own, spread = moments(link, centre, deviation)
             total += weight * (spread + (own - mean) ** 2)
         return total
 
     @property
-    def _each_law(self) -> list[tuple[Link, Floats, Floats]]:
-        return list(zip(self.laws.links, self.laws.centres, self.laws.deviations, strict=True))
+    def _weighed(self) -> Iterator[tuple[Any, tuple[Link, Floats, Floats]]]:
+        """The laws with their weights, one for all rows or one per row."""
+        links, weights, centres, deviations = self.laws
+        return zip(weights, zip(links, centres, deviations, strict=True), strict=True)
 
     def _pdf(self, p: Floats) -> Floats:
         p = np.broadcast_to(p, np.broadcast_shapes(p.shape, self.shape))
@@ -92,9 +93,7 @@ class LatentNormal(Posterior):
 
     def _tail(self, p: Floats, sign: float) -> Floats:
         total = np.zeros(np.broadcast_shapes(p.shape, self.shape))
-        for weight, (link, centre, deviation) in zip(
-            self.laws.weights, self._each_law, strict=True
-        ):
+        for weight, (link, centre, deviation) in self._weighed:
             total += weight * ndtr(sign * (link.inverse(p) - centre) / deviation)
         # All belief is strictly inside.
         return np.where(p <= 0.0, float(sign < 0), np.where(p >= 1.0, float(sign > 0), total))
@@ -105,14 +104,16 @@ class LatentNormal(Posterior):
         return np.where(inner, mixtures.quantiles(self.laws, np.where(inner, q, 0.5)), q)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
-        which = rng.choice(len(self.laws.weights), size=size, p=self.laws.weights)
-        z, out = rng.standard_normal(size), np.empty(size)
-        for k, (link, centre, deviation) in enumerate(self._each_law):
-            out = np.where(which == k, link.value(centre + z * deviation), out)
+        u, z, out = rng.random(size), rng.standard_normal(size), np.empty(size)
+        reached = np.zeros(self.shape)
+        for weight, (link, centre, deviation) in self._weighed:
+            out = np.where(u >= reached, link.value(centre + z * deviation), out)
+            reached = reached + weight
         return out
 
     def _take(self, rows: Rows) -> Self:
         links, weights, centres, deviations = self.laws
+        weights = weights[:, rows] if weights.ndim > 1 else weights
         return type(self)(Laws(links, weights, centres[:, rows], deviations[:, rows]))
 
 

@@ -5,7 +5,7 @@ least and the greatest quantile of its components, and is solved for.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Self
 
@@ -317,10 +317,9 @@ def _broadcast_together(*arrays: Floats) -> list[Floats]:
 
 def _checked_components(components: Sequence[Posterior]) -> tuple[Posterior, ...]:
     rule = "a sequence of posteriors is needed"
-    # A posterior can be iterated over too, row by row.
-    if isinstance(components, Posterior) or not isinstance(components, Iterable):
+    if isinstance(components, Posterior):  # which can be gone through too, row by row
         raise TypeError(f"components: found one {type(components).__name__}; {rule}")
-    result = tuple(components)
+    result = tuple(checks.items("components", components, rule))
     checks.require(result, "components", result, "at least one posterior is needed")
     for k, component in enumerate(result):
         _check_component(f"components[{k}]", component, result[0])

@@ -71,7 +71,7 @@ class _Search(NamedTuple):
             chosen = np.flatnonzero(upper == above)
             if chosen.size:
                 tail[chosen] = self._tails(p[chosen], at[chosen], above)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):  # clipped right away
             error = np.log(tail / np.where(upper, 1.0 - level, level)).clip(-_FAR, _FAR)
         return np.where(upper, -error, error)
 

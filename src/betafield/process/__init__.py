@@ -2,15 +2,20 @@
 
 Pure functions of immutable values; nothing here knows of estimators. In the order of the data:
 
+    model         sums by place → what is believed anywhere: `find`, `build`, `Smooth`
+    finding       what process and windows are to be like;  found: plain values to be kept
+    sums          trials by place;  boxes: own units, ranks or logarithms to the unit box
+    scales        which of them, by evidence
     rows          trials gathered by place or by cell
-    basis         products of cosines, and what is believed of their coefficients
+    basis         products of cosines, and what is believed of their coefficients; levels
     links         π = g(f);  likelihood: what trials under contexts say of f
     design        products with the basis at points, by sums of cosines (`cosines`) or dense
     laplace       the mode, its evidence and slopes, given hyper-parameters
     fit           hyper-parameters by evidence; links weighed by it
     law           one normal law of f per point and link;  mixtures: what is read off them
     leaving       what would have been said of a trial, had it not been seen
-    residuals     what is left over, and windows of it;  ladder: their sums, by brute force
+    residuals     what is left over, and windows of it
+    trees         sums over windows;  ladder: the same by brute force, all widths at once
     following     how residuals move when a trial leaves
     scores        process and windows weighed by leaving trials out;  groups: places and levels
 

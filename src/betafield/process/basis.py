@@ -13,6 +13,9 @@ larger by 4s², s the link's scale. Only those with
     u_j ≤ 2 max(1, log(4t) + 2 log(σ/s) + Σ_a log min(1, 2.5 ℓ_a/(1 + 2δ_a)))
 
 are kept, what t trials could tell from 0, and the lowest of them if they are too many.
+
+A feature may have levels with effects of their own, independent and of variance τ²: a function per
+level follows, 1 at that level and 0 elsewhere, and θ ends in log τ.
 """
 
 from __future__ import annotations
@@ -41,6 +44,27 @@ CONSTANT = 4.0
 NOTHING = 80.0
 
 
+class Effects(NamedTuple):
+    """Levels of a feature with effects of their own.
+
+    Parameters
+    ----------
+    feature : int
+        Which one.
+    at : array of shape (L,)
+        Its levels, sorted, in units of the box.
+    """
+
+    feature: int
+    at: Floats
+
+    def which(self, x: Floats) -> Ints:
+        """Return the number of the level of points, −1 if it is none of these."""
+        value = x[:, self.feature]
+        index = np.minimum(np.searchsorted(self.at, value), len(self.at) - 1)
+        return np.where(self.at[index] == value, index, -1)
+
+
 class Prior(NamedTuple):
     """What a process is before trials, but for σ and ℓ: scale s of the link, t and the kernel.
 
@@ -52,11 +76,14 @@ class Prior(NamedTuple):
         t, to which the resolution is tied.
     smoothness : float or None
         ν of Matérn's kernel; None: squared-exponential.
+    effects : Effects or None
+        Levels with effects of their own.
     """
 
     scale: float
     trials: float
     smoothness: float | None = None
+    effects: Effects | None = None
 
 
 class Basis(NamedTuple):
@@ -68,10 +95,10 @@ class Basis(NamedTuple):
         δ.
     J : integer array of shape (m, d)
         Frequencies; the constant comes first.
-    root : array of shape (m,)
-        √D.
-    slope : array of shape (1 + d, m)
-        ∂ log D/∂(log σ, log ℓ).
+    root : array of shape (m + L,)
+        √D, and τ of the levels.
+    slope : array of shape (1 + d, m + L), one row more with levels
+        ∂ log D/∂θ.
     is_capped : bool
         Whether functions were left out that the trials could have told.
     """
@@ -81,14 +108,17 @@ class Basis(NamedTuple):
     root: Floats
     slope: Floats
     is_capped: bool
+    effects: Effects | None = None
 
     def angles(self, x: Floats) -> Floats:
-        """Return π (x + δ)/(1 + 2δ)."""
-        return (x + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
+        """Return π (x + δ)/(1 + 2δ), x at the border of the box if it is beyond."""
+        return (np.clip(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
 
 
 def basis(theta: Floats, prior: Prior) -> Basis:
-    """Return the basis for hyper-parameters (log σ, log ℓ_1, …, log ℓ_d)."""
+    """Return the basis for hyper-parameters (log σ, log ℓ_1, …, log ℓ_d), and log τ of levels."""
+    if prior.effects is not None:
+        return _with_effects(basis(theta[:-1], prior._replace(effects=None)), theta, prior.effects)
     sigma, lengths = math.exp(theta[0]), np.exp(theta[1:])
     d = len(lengths)
     margin = np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
@@ -98,11 +128,22 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     weight, rate = spectrum(u, d, prior.smoothness)
     total, pull = _normalised(steps, prior.smoothness)
     D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
-    slope = np.vstack([np.full(len(J), 2.0), pull[:, None] - (J**2 * steps).T * rate])
+    slope = np.empty((1 + d, len(J)))
+    slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
     constant = CONSTANT * prior.scale**2
     slope[:, 0] *= D[0] / (D[0] + constant)
     D[0] += constant
     return Basis(margin, J, np.sqrt(D), slope, is_capped)
+
+
+def _with_effects(cosines: Basis, theta: Floats, effects: Effects) -> Basis:
+    """Return a basis with a function per level more."""
+    L = len(effects.at)
+    (rows, m), slope = cosines.slope.shape, np.zeros((len(theta), len(cosines.root) + L))
+    slope[:rows, :m] = cosines.slope
+    slope[-1, m:] = 2.0
+    root = np.concatenate([cosines.root, np.full(L, math.exp(theta[-1]))])
+    return cosines._replace(root=root, slope=slope, effects=effects)
 
 
 def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Floats]:

@@ -1,7 +1,8 @@
 """Products with the matrix of a basis at points, Φ̃ = Φ diag(√D), by two ways that agree.
 
 `Product`, for one to three features, never makes the matrix: it works on sums of cosines
-(`cosines`). `Dense`, for more, does, a block of rows at a time where it can.
+(`cosines`). `Dense`, for more, does, a block of rows at a time where it can. `Levelled` adds a
+function per level of a feature to either.
 """
 
 from __future__ import annotations
@@ -130,8 +131,89 @@ class Dense:
             yield matrix(self.basis, self.x[at]), at
 
 
+@dataclass(frozen=True)
+class Levelled:
+    """Φ̃ of a basis whose last functions are levels of a feature.
+
+    Parameters
+    ----------
+    cosines : Design
+        The functions before.
+    basis : Basis
+        All of them.
+    x : array of shape (r, d)
+        The points.
+    """
+
+    cosines: Design
+    basis: Basis
+    x: Floats
+
+    def values(self, b: Floats) -> Floats:
+        """Return Φ̃b."""
+        return np.asarray(self.cosines.values(b[: self._m]) + self._at(b[self._m :]))
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Return Φ̃′r."""
+        levels = self._tau * self._by_level(r[:, None])[:, 0]
+        return np.concatenate([self.cosines.adjoint(r), levels])
+
+    def information(self, weight: Floats) -> Floats:
+        """Return I + Φ̃′ diag(weight) Φ̃."""
+        m = self._m
+        A = np.eye(len(self.basis.root))
+        A[:m, :m] = self.cosines.information(weight)
+        A[m:, :m] = self._tau * self._by_level(weight[:, None] * self._matrix)
+        A[:m, m:] = A[m:, :m].T
+        levels = np.arange(m, len(A))
+        A[levels, levels] += self._tau**2 * self._by_level(weight[:, None])[:, 0]
+        return A
+
+    def forms(self, S: Floats) -> Floats:
+        """Return φ̃′Sφ̃ for every point, S symmetric; levels never seen have variance τ²."""
+        m, which = self._m, self._which
+        across = np.ascontiguousarray(S[m:, :m])[which]
+        cross = np.where(which < 0, 0.0, (across * self._matrix).sum(axis=1))
+        own = np.where(which < 0, 1.0, np.diag(S)[m:][which])
+        core = self.cosines.forms(np.ascontiguousarray(S[:m, :m]))
+        return np.asarray(core + 2.0 * self._tau * cross + self._tau**2 * own)
+
+    @property
+    def _m(self) -> int:
+        return len(self.basis.J)
+
+    @property
+    def _tau(self) -> float:
+        return float(self.basis.root[-1])
+
+    @functools.cached_property
+    def _which(self) -> Ints:
+        assert self.basis.effects is not None
+        return self.basis.effects.which(self.x)
+
+    @functools.cached_property
+    def _matrix(self) -> Floats:
+        return matrix(without_effects(self.basis), self.x)
+
+    def _at(self, effects: Floats) -> Floats:
+        """Return τ times the effect of every point's level."""
+        return np.where(self._which < 0, 0.0, self._tau * effects[self._which])
+
+    def _by_level(self, values: Floats) -> Floats:
+        """Return sums of rows of values by level."""
+        out = np.zeros((len(self.basis.root) - self._m, values.shape[1]))
+        order = np.argsort(self._which, kind="stable")
+        ordered = self._which[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        starts = starts[ordered[starts] >= 0]
+        out[ordered[starts]] = np.add.reduceat(values[order], starts)
+        return out
+
+
 def design(basis: Basis, x: Floats) -> Design:
-    """Return Φ̃ of a basis at points of the unit box."""
+    """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
+    if basis.effects is not None:
+        return Levelled(design(without_effects(basis), x), basis, x)
     d = x.shape[1]
     if d > FEW:
         return Dense(basis, x)
@@ -144,8 +226,18 @@ def design(basis: Basis, x: Floats) -> Design:
     return Product(J, basis.root, (first, second, third))
 
 
+def without_effects(basis: Basis) -> Basis:
+    """Return a basis without its levels."""
+    m = len(basis.J)
+    return basis._replace(root=basis.root[:m], slope=basis.slope[:, :m], effects=None)
+
+
 def matrix(basis: Basis, x: Floats) -> Floats:
-    """Return Φ̃ itself, shape (r, m)."""
+    """Return Φ̃ itself, shape (r, m), or (r, m + L) with levels."""
+    if basis.effects is not None:
+        which = basis.effects.which(x)
+        levels = which[:, None] == np.arange(len(basis.effects.at))
+        return np.hstack([matrix(without_effects(basis), x), basis.root[-1] * levels])
     angles = basis.angles(x)
     P = np.tile(basis.root, (len(x), 1))
     highest_of = basis.J.max(axis=0)

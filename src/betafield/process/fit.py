@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear
-from betafield.process.basis import Prior
+from betafield.process.basis import Effects, Prior
 from betafield.process.laplace import ROUGH, Mode, Slopes, mode, slopes
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import COARSE, Rows
@@ -30,6 +30,8 @@ Floats = npt.NDArray[np.float64]
 # Prior of log σ (in units of s) and of log ℓ: centre, deviation below, deviation above.
 AMPLITUDE = (0.0, 2.0, 2.0)
 LENGTH = (math.log(0.5), 1.0, 2.0)
+# The same of log τ of levels (in units of s), and within which it is looked for.
+EFFECT, EFFECT_ENDS = (math.log(0.5), 1.0, 1.0), (math.log(0.02), math.log(5.0))
 # Length scales within which is climbed, and where it may start, by number of features.
 SHORTEST, LONGEST = math.log(0.03), math.log(30.0)
 STARTS = {1: (0.8, 0.4, 0.2, 0.1, 0.05), 2: (0.8, 0.4, 0.2, 0.1), 3: (0.8, 0.4, 0.2)}
@@ -55,13 +57,24 @@ class Problem(NamedTuple):
     @property
     def centre(self) -> Floats:
         """Return the centre of the prior of θ."""
-        d = self.rows.x.shape[1]
-        return np.array([AMPLITUDE[0] + math.log(self.link.scale)] + [LENGTH[0]] * d)
+        scale = math.log(self.link.scale)
+        return self._each(AMPLITUDE[0] + scale, LENGTH[0], EFFECT[0] + scale)
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Return between which θ is looked for."""
+        scale = math.log(self.link.scale)
+        low = self._each(-np.inf, SHORTEST, EFFECT_ENDS[0] + scale)
+        return low, self._each(np.inf, LONGEST, EFFECT_ENDS[1] + scale)
+
+    def _each(self, amplitude: float, length: float, effect: float) -> Floats:
+        """Return one number per hyper-parameter."""
+        levels = [] if self.prior.effects is None else [effect]
+        return np.array([amplitude, *[length] * self.rows.x.shape[1], *levels])
 
     def precision(self, theta: Floats) -> Floats:
         """Return the prior's precision on the side of the centre where θ is."""
-        d = len(theta) - 1
-        below, above = (np.array([AMPLITUDE[i]] + [LENGTH[i]] * d) for i in (1, 2))
+        below, above = (self._each(AMPLITUDE[i], LENGTH[i], EFFECT[i]) for i in (1, 2))
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
@@ -109,20 +122,25 @@ class Fit:
     @property
     def lengths(self) -> Floats:
         """Return the length scales, in units of the box."""
-        return np.exp(self.mode.theta[1:])
+        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
 
 
 def fit(
-    rows: Rows, link: Link, start: Floats | None = None, smoothness: float | None = None
+    rows: Rows,
+    link: Link,
+    start: Floats | None = None,
+    smoothness: float | None = None,
+    effects: Effects | None = None,
+    steps: int = STEPS,
 ) -> Fit:
     """Return a process under one link, with the hyper-parameters of the highest objective."""
-    problem = Problem(rows, link, Prior(link.scale, float(rows.n.sum()), smoothness))
+    problem = Problem(rows, link, Prior(link.scale, float(rows.n.sum()), smoothness, effects))
     few = problem._replace(rows=sampled(rows))
     near = None
     if start is None:
         best = _glanced(few)
         start, near = best.theta, best.f
-    theta = climb(few, start, near).mode.theta
+    theta = climb(few, start, near, steps).mode.theta
     return settled(problem, theta)
 
 
@@ -154,10 +172,12 @@ def weights(fits: tuple[Fit, ...]) -> Floats:
     return np.asarray(w / w.sum())
 
 
-def climb(problem: Problem, start: Floats, near: Floats | None = None) -> Ascent:
+def climb(
+    problem: Problem, start: Floats, near: Floats | None = None, steps: int = STEPS
+) -> Ascent:
     """Return where damped Newton steps lead from the start."""
     at, damping = _ascent(problem, mode(start, *problem, near, ROUGH)), DAMPING
-    for _ in range(STEPS):
+    for _ in range(steps):
         theta = _proposed(problem, at, damping)
         new = _ascent(problem, mode(theta, *problem, at.mode.f, ROUGH))
         gain = new.objective - at.objective
@@ -206,7 +226,7 @@ def _glanced(problem: Problem) -> Mode:
     best, best_objective, near = None, -np.inf, None
     for length in STARTS.get(problem.rows.x.shape[1], STARTS_DENSE):
         theta = problem.centre
-        theta[1:] = math.log(length)
+        theta[1 : 1 + problem.rows.x.shape[1]] = math.log(length)
         seen = mode(theta, *problem, near, ROUGH, GLANCE)
         near, objective = seen.f, seen.evidence + problem.log_prior(theta)
         if best is None or objective > best_objective:
@@ -224,13 +244,13 @@ def _proposed(problem: Problem, at: Ascent, damping: float) -> Floats:
     gradient = at.slopes.gradient - precision * (theta - problem.centre)
     damped = H + damping * np.diag(np.diag(H))
     step = linear.solve(linear.factor(damped), gradient)
-    new = theta + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
-    new[1:] = np.clip(new[1:], SHORTEST, LONGEST)
-    return np.asarray(new)
+    return np.clip(theta + np.clip(step, -LONGEST_STEP, LONGEST_STEP), *problem.ends)
 
 
 def _moved(fit: Fit, link: Link) -> Floats:
     """Return hyper-parameters of a fit in the units of another link."""
     theta = fit.theta.copy()
-    theta[0] += math.log(link.scale / fit.problem.link.scale)
+    shift = math.log(link.scale / fit.problem.link.scale)
+    theta[0] += shift
+    theta[1 + len(fit.lengths) :] += shift
     return theta

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear
 from betafield.process.basis import Basis
-from betafield.process.design import design, matrix
+from betafield.process.design import design, matrix, without_effects
 from betafield.process.fit import Fit, hashes
 from betafield.process.ladder import window_means
 from betafield.process.leaving import joint_covariance
@@ -36,6 +37,47 @@ Ints = npt.NDArray[np.int64]
 FINENESS, FEWEST, MOST = 8.0, 4, {1: 256, 2: 40, 3: 16}
 # With more features: cells along one of them, and rows of lowest hash in the place of cells.
 ALONG, ROWS = 32, 1_500
+
+
+class Cells(NamedTuple):
+    """Cells of rows, over which covariances are averaged.
+
+    Parameters
+    ----------
+    x : array of shape (c, d)
+        Their centres.
+    weight : array of shape (c,)
+        Σh.
+    P : array of shape (m, c), or (m + L, c)
+        Means of φ̃.
+    numbers : integer array of shape (c, d)
+        Their numbers along each feature.
+    which : integer array of shape (c,) or None
+        Their levels, if P lacks them.
+    basis : Basis
+        The functions.
+    """
+
+    x: Floats
+    weight: Floats
+    P: Floats
+    numbers: Ints
+    which: Ints | None
+    basis: Basis
+
+    def products(self, turned: Floats) -> Floats:
+        """Return φ̃′·turned for every query and cell."""
+        m = len(self.P)
+        found = linear.product(np.ascontiguousarray(turned[:, :m]), self.P)
+        if self.which is not None:
+            found += self.basis.root[-1] * turned[:, m + self.which]
+        return found
+
+    def along(self, used: tuple[bool, ...]) -> Cells:
+        """Return the cells joined to those along some features."""
+        P = self.P.T if self.which is None else matrix(self.basis, self.x)
+        x, weight, P = _joined(self.numbers[:, np.array(used)], self.x, self.weight, P)
+        return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], None, self.basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +110,8 @@ class Following:
         `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out. Windows that hold no cell
         have the value at the query, or the next wider one's if they look at some features only.
         """
-        x, weight, P = self._cells(tuple((stretch > 0.0).tolist()))
-        found = window_means(queries, x, linear.product(turned, P), weight, stretch)
+        cells = self._cells(tuple((stretch > 0.0).tolist()))
+        found = window_means(queries, cells.x, cells.products(turned), cells.weight, stretch)
         if stretch.min() > 0.0:
             own = (matrix(self.fit.mode.basis, queries) * turned).sum(axis=1)
             return np.where(np.isnan(found), own[:, None], found)
@@ -77,30 +119,32 @@ class Following:
             found[:, b] = np.where(np.isnan(found[:, b]), found[:, b + 1], found[:, b])
         return found
 
-    def _cells(self, used: tuple[bool, ...]) -> tuple[Floats, Floats, Floats]:
-        """Return where cells along the features in use are, their Σh, and the mean of φ̃."""
+    def _cells(self, used: tuple[bool, ...]) -> Cells:
+        """Return cells along the features in use."""
         if used not in self._kept:
-            x, weight, P, index = self._whole
-            if not all(used):
-                x, weight, P = _joined(index[:, np.array(used)], x, weight, P)
-            self._kept[used] = x, weight, np.ascontiguousarray(P.T)
+            self._kept[used] = self._whole if all(used) else self._whole.along(used)
         return self._kept[used]
 
     @functools.cached_property
-    def _kept(self) -> dict[tuple[bool, ...], tuple[Floats, Floats, Floats]]:
+    def _kept(self) -> dict[tuple[bool, ...], Cells]:
         return {}
 
     @functools.cached_property
-    def _whole(self) -> tuple[Floats, Floats, Floats, Ints]:
-        """Return centres, Σh, φ̃ there, and numbers along each feature of cells that hold rows."""
+    def _whole(self) -> Cells:
+        """Return the cells that hold rows."""
         basis, x, weight = self.fit.mode.basis, self.rows.x, self.follow
         sides = _sides(basis)
         if x.shape[1] in MOST:
-            x, weight, _ = _joined(_numbers(x, sides), x, weight, np.zeros((len(x), 0)))
+            x, weight, _ = _joined(_numbers(x, sides, basis), x, weight, np.zeros((len(x), 0)))
         elif len(x) > ROWS:
             some = np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
             x, weight = x[some], weight[some]
-        return x, weight, matrix(basis, x), _numbers(x, sides)
+        index, which = _numbers(x, sides, basis), None
+        if basis.effects is not None:
+            which = index[:, basis.effects.feature]
+            x[:, basis.effects.feature] = basis.effects.at[which]
+        P = matrix(without_effects(basis), x)
+        return Cells(x, weight, np.ascontiguousarray(P.T), index, which, basis)
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -127,9 +171,13 @@ def _sides(basis: Basis) -> Ints:
     return np.clip(sides, FEWEST, MOST[d]) if d in MOST else np.full(d, ALONG)
 
 
-def _numbers(x: Floats, sides: Ints) -> Ints:
-    """Return in which cell along each feature points are."""
-    return np.minimum((x * sides).astype(np.int64), sides - 1)
+def _numbers(x: Floats, sides: Ints, basis: Basis) -> Ints:
+    """Return in which cell along each feature points are; levels with effects are cells."""
+    index = np.minimum((x * sides).astype(np.int64), sides - 1)
+    if basis.effects is not None:
+        middles = 0.5 * (basis.effects.at[1:] + basis.effects.at[:-1])
+        index[:, basis.effects.feature] = np.searchsorted(middles, x[:, basis.effects.feature])
+    return index
 
 
 def _joined(index: Ints, x: Floats, weight: Floats, P: Floats) -> tuple[Floats, Floats, Floats]:

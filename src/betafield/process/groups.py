@@ -59,7 +59,10 @@ class Without(NamedTuple):
 
 
 def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
-    """Return the scores of the process and of windows, groups of rows of one label left out."""
+    """Return the scores of the process and of windows, groups of rows of one label left out.
+
+    A label is a number, or a row of them.
+    """
     rows, groups = match.rows, _groups(match.rows, labels)
     found = [_without(match, group) for group in groups]
     m = np.concatenate([each.m for each in found])
@@ -81,26 +84,33 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
     return Grouped(Scored(match.candidates, np.array(scores)), _spread(some, q, starts))
 
 
-def level_variance(
-    windows: tuple[Window | None, ...], weights: Floats, ways: tuple[Floats, ...], feature: int
-) -> float:
-    """Return the variance between levels of a feature, which a new level has on top.
+def level_effects(
+    windows: tuple[Window | None, ...],
+    weights: Floats,
+    ways: tuple[Floats, ...],
+    feature: int,
+    spacing: float,
+) -> tuple[float, float]:
+    """Return the weight of windows that hold one level of a feature each, and Σ τ · weight.
 
-    Σ τ · weight of the windows along that feature alone.
+    They look at that feature alone, and are narrower than the spacing of its levels.
     """
     alone = np.eye(len(ways[0]))[feature]
-    return float(
-        sum(
-            w * window.tau
-            for window, w in zip(windows, weights, strict=True)
-            if window is not None and np.array_equal(ways[window.stretch], alone)
-        )
-    )
+    held = [
+        (w, w * window.tau)
+        for window, w in zip(windows, weights, strict=True)
+        if window is not None
+        and np.array_equal(ways[window.stretch], alone)
+        and WIDTHS[window.width] < spacing
+    ]
+    weight, variance = np.sum(held, axis=0) if held else (0.0, 0.0)
+    return float(weight), float(variance)
 
 
 def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:
     """Return the rows of groups, in an order that only hashes decide, while they are few enough."""
-    _, which = np.unique(labels, return_inverse=True)
+    axis = 0 if labels.ndim > 1 else None
+    _, which = np.unique(labels, axis=axis, return_inverse=True)
     which = which.ravel()
     lowest = np.full(which.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(lowest, which, hashes(rows))

@@ -121,7 +121,7 @@ def _base(fit: Fit, variance: float) -> float:
 
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
-    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    phi = design(surface.basis, x)
     wide, rho = phi.forms(surface.wide), _nearness(surface, x)
     m, narrow = _plain(surface, phi, rho)
     return Latent(m, narrow, _returned(surface, wide, rho))
@@ -176,7 +176,7 @@ def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
 
 
 def _mean(surface: Surface, x: Floats) -> Floats:
-    phi = design(surface.basis, np.clip(x, 0.0, 1.0))
+    phi = design(surface.basis, x)
     m, narrow = _plain(surface, phi, _nearness(surface, x))
     return averages.mean(surface.link, m, np.sqrt(narrow))
 

@@ -19,7 +19,7 @@ class Laws(NamedTuple):
     ----------
     links : tuple of Link
         One per component.
-    weights : array of shape (c,)
+    weights : array of shape (c,), or (c, q) if they differ by point
         They add up to 1.
     centres, deviations : array of shape (c, q)
         Of f, per component and point.

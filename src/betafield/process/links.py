@@ -91,6 +91,9 @@ class Logit(Link):
 
     name, scale, steepness, most = "logit", 1.0, 1.0, 300.0
 
+    def __reduce__(self) -> str:
+        return "LOGIT"  # the one there is, because links are told apart by identity
+
     def _value(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
 
@@ -112,6 +115,9 @@ class Soft(Link):
 
     name, scale, steepness, most = "soft identity", 0.27, 25.0, 25.0
     whole = -float(np.expm1(-steepness))
+
+    def __reduce__(self) -> str:
+        return "SOFT"
 
     def _value(self, f: Floats) -> Floats:
         a, b = self._ends(f)

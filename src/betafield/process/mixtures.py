@@ -21,7 +21,7 @@ STEPS, NEAR = 60, 1e-13
 def mean(laws: Laws) -> Floats:
     """Return E π per point."""
     parts = [averages.mean(*each) for each in _each(laws)]
-    return np.asarray((laws.weights[:, None] * parts).sum(axis=0))
+    return np.asarray((_weights(laws) * parts).sum(axis=0))
 
 
 def pdf(laws: Laws, p: Floats) -> Floats:
@@ -57,7 +57,7 @@ def quantiles(laws: Laws, q: Floats) -> Floats:
     if len(laws.links) == 1:
         return np.asarray(ends[0])
     low, high = ends.min(axis=0), ends.max(axis=0)
-    p = np.tensordot(laws.weights, ends, axes=1)
+    p = np.sum([w * end for w, end in zip(laws.weights, ends, strict=True)], axis=0)
     for _ in range(STEPS):
         excess = cdf(laws, p) - q
         low, high = np.where(excess < 0, p, low), np.where(excess < 0, high, p)
@@ -68,7 +68,7 @@ def quantiles(laws: Laws, q: Floats) -> Floats:
         p = np.where(done, p, np.where((new > low) & (new < high), new, middle))
         if done.all():
             break
-    return p
+    return np.asarray(p)
 
 
 def interval(laws: Laws, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -78,3 +78,8 @@ def interval(laws: Laws, level: float = 0.95) -> tuple[Floats, Floats]:
 
 def _each(laws: Laws) -> Iterator[tuple[Link, Floats, Floats]]:
     return zip(laws.links, laws.centres, laws.deviations, strict=True)
+
+
+def _weights(laws: Laws) -> Floats:
+    """Return the weights as columns of points, or one column for all."""
+    return laws.weights.reshape(len(laws.links), -1)

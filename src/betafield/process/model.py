@@ -21,19 +21,21 @@ array([0.2, 0.2, 0.8, 0.8])
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield.process import law
-from betafield.process.basis import Prior
+from betafield.process.basis import Effects, Prior
 from betafield.process.boxes import Box
+from betafield.process.finding import alone, find, inside, places
 from betafield.process.fit import Fit, Problem, settled, weights
-from betafield.process.ladder import WIDTHS
+from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
+from betafield.process.likelihood import success
 from betafield.process.links import LINKS
 from betafield.process.residuals import (
     corrected,
@@ -41,66 +43,23 @@ from betafield.process.residuals import (
     parts,
     residuals,
     variance,
+    widened,
     with_windows,
 )
-from betafield.process.rows import FINE, Rows
-from betafield.process.scales import boxed, fitted
-from betafield.process.scores import contest, scored, weighed
+from betafield.process.rows import FINE, Levels, Rows
+from betafield.process.scales import boxed
 from betafield.process.sums import Sums
 from betafield.process.trees import Trees
+from betafield.windows import Forest, Places
 
 __all__ = ["Component", "Found", "Smooth", "Sums", "Window", "build", "find"]
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
-# Processes of less weight are not kept.
-LIGHT = 0.01
-
-
-class Component(NamedTuple):
-    """A process to be fitted.
-
-    Parameters
-    ----------
-    link : str
-        Name of its link.
-    smoothness : float or None
-        Matérn's ν; None: squared-exponential.
-    theta : array of shape (1 + d,)
-        (log σ, log ℓ).
-    scale : tuple of {"range", "rank", "log"}
-        Units of every feature; none: all by range.
-    """
-
-    link: str
-    smoothness: float | None
-    theta: Floats
-    scale: tuple[str, ...] = ()
-
-
-class Window(NamedTuple):
-    """Windows of residuals: how distances are stretched, how wide, τ and their weight."""
-
-    stretch: Floats
-    width: float
-    tau: float
-    weight: float
-
-
-class Found(NamedTuple):
-    """What was learned of a field apart from its values.
-
-    Parameters
-    ----------
-    components : tuple of Component
-        Processes, weighed by evidence among themselves, the heaviest first: windows are in its
-        units.
-    windows : tuple of Window
-        The process has the weight that they leave.
-    """
-
-    components: tuple[Component, ...]
-    windows: tuple[Window, ...] = ()
+# Length scales beyond which a point is far from a trial.
+FAR = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +76,18 @@ class Smooth:
         Those in use, in the units of the first component.
     fine : Rows or None
         Trials by place or fine cell, whose residuals windows add up; None without windows.
+    spread : array of shape (d,)
+        Variance between levels of every feature.
+    levels : tuple of array or None
+        Levels of every feature that were seen, in units of the first box; None: it has none.
     """
 
     boxes: tuple[Box, ...]
     fits: tuple[Fit, ...]
     windows: tuple[Window, ...] = ()
     fine: Rows | None = None
+    spread: Floats = field(default_factory=lambda: NONE)
+    levels: Levels = ()
 
     @functools.cached_property
     def surfaces(self) -> list[Surface]:
@@ -135,118 +100,140 @@ class Smooth:
         return weights(self.fits)
 
     @property
+    def box(self) -> Box:
+        """The box of the first component, and of windows."""
+        return self.boxes[0]
+
+    @property
     def lengths(self) -> Floats:
         """Length scales of the heaviest process, in shares of the box."""
         return self.fits[int(np.argmax(self.weights))].lengths
 
+    @property
+    def is_capped(self) -> bool:
+        """Whether the heaviest process has fewer functions than the trials could have told."""
+        return self.fits[int(np.argmax(self.weights))].mode.basis.is_capped
+
     def laws(self, points: Floats, n_jobs: int | None = None) -> Laws:
         """Return what is believed of π at points, in own units."""
-        xs = _each(self.boxes, points)
+        xs = inside(list(self.boxes), points)
         laws, m = law.believed(self.surfaces, self.weights, xs)
         if not self.windows:
             return laws
         v = logit_variance(laws, m)
         means, variances = [], []
-        for stretch, width, tau, _ in self.windows:
-            up, down, W = self._trees.sums(xs[0], stretch, width, n_jobs).T
-            means.append(corrected(m, up - down, W, tau))
-            variances.append(variance(v, W, tau, bool(stretch.min() > 0.0)))
-        rest = 1.0 - sum(window.weight for window in self.windows)
-        w = np.array([rest, *(window.weight for window in self.windows)])
-        return with_windows(laws, means, variances, w)
+        for window in self.windows:
+            up, down, W = self._trees.sums(xs[0], window.stretch, window.width, n_jobs).T
+            means.append(corrected(m, up - down, W, window.tau))
+            whole = bool(window.stretch.min() > 0.0)
+            variances.append(variance(v, W, window.tau, whole))
+        if not self.windows[0].others.size:
+            return with_windows(laws, means, variances, self._window_weights[0])
+        question = self._asked(xs[0])
+        return widened(
+            with_windows(laws, means, variances, self._window_weights[question].T),
+            self._spread[question],
+        )
+
+    def far(self, points: Floats) -> Bools:
+        """Return which points are further than two length scales from every trial.
+
+        Distances are Euclidean, every feature in its length scale of the heaviest process.
+        """
+        best = int(np.argmax(self.weights))
+        x = self.boxes[best].inside(points) / self.lengths
+        return np.asarray(self._nearby.sums(x, FAR)[:, 0] == 0)
+
+    def overdispersion(self) -> float:
+        """Return Pearson's statistic of rows with two trials and more over its degrees of freedom.
+
+        About 1 if trials at a place are independent; NaN if there are no such rows.
+        """
+        fit = self.fits[int(np.argmax(self.weights))]
+        rows, f = fit.problem.rows, fit.mode
+        s = success(f.f, rows.context, fit.problem.link)
+        several = rows.n >= 2.0
+        chi = (rows.k - rows.n * s.q) ** 2 / (rows.n * s.q * s.rest)
+        free = 1.0 - fit.slopes.leverages * f.reading.information
+        return float(chi[several].sum() / free[several].sum()) if several.any() else math.nan
 
     @functools.cached_property
     def _trees(self) -> Trees:
         """Sums of residuals at fine rows over windows."""
         assert self.fine is not None
-        xs = _places(self.boxes, self.fine)
+        xs = places(list(self.boxes), self.fine)
         left_over = residuals(law.mean(self.surfaces, self.weights, xs), self.fine)
         return Trees(self.fine.x, parts(left_over.score, left_over.information))
 
+    @functools.cached_property
+    def _nearby(self) -> Forest:
+        """Places of trials in length scales."""
+        x = self.fits[int(np.argmax(self.weights))].problem.rows.x
+        axes = np.ascontiguousarray((x / self.lengths).T)
+        return Forest(len(axes)).insert(Places(axes, np.ones((1, len(x)), dtype=np.int64)))
 
-def find(
-    sums: Sums,
-    bounds: Floats,
-    with_windows: bool = True,
-    scale: str | tuple[str, ...] = "auto",
-) -> Found:
-    """Return what process and windows are best for these trials.
+    @functools.cached_property
+    def _window_weights(self) -> Floats:
+        """Weights of the process and of windows, shape (questions, 1 + windows)."""
+        w = np.array([[window.weight, *window.others] for window in self.windows]).T
+        return np.column_stack([1.0 - w.sum(axis=1), w])
 
-    Parameters
-    ----------
-    sums : Sums
-        The trials.
-    bounds : array of shape (d, 2)
-        The domain, in own units.
-    with_windows : bool
-        Whether windows of the process's residuals are weighed against it.
-    scale : {"auto", "range", "rank", "log"} or tuple of one of the last three per feature
-        Units in which the field is smooth: the features' own, ranks or logarithms. "auto" weighs
-        them by evidence.
-    """
-    tried = fitted(sums, bounds, scale)
-    fits = [(each, fit) for each in tried for fit in each.fits]
-    w = weights(tuple(fit for _, fit in fits))
-    kept = [i for i in np.argsort(-w, kind="stable") if w[i] > LIGHT]
-    components = tuple(_component(fits[i][0].scale, fits[i][1]) for i in kept)
-    found = Found(components)
-    if not with_windows:
-        return found
-    boxes, best = tuple(fits[i][0].box for i in kept), tuple(fits[i][1] for i in kept)
-    return found._replace(windows=_windows(sums, boxes, best))
+    @functools.cached_property
+    def _spread(self) -> Floats:
+        """Variance between levels that a question has on top."""
+        has_effects = any(fit.problem.prior.effects is not None for fit in self.fits)
+        added = np.zeros_like(self.spread) if has_effects else self.spread
+        return np.concatenate([np.zeros(2), added if added.size else np.zeros(self._features)])
 
+    @property
+    def _features(self) -> int:
+        return len(self.boxes[0].axes)
 
-def _component(scale: tuple[str, ...], fit: Fit) -> Component:
-    problem = fit.problem
-    return Component(problem.link.name, problem.prior.smoothness, fit.theta, scale)
+    def _asked(self, x: Floats) -> Ints:
+        """Return what is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a."""
+        assert self.fine is not None
+        seen = self._trees.sums(x, np.ones(self._features), 0.0)[:, 2] > 0.0
+        question = np.where(seen, 0, 1)
+        for a in np.argsort(self.spread, kind="stable"):
+            if self.levels[a] is not None:
+                question[~np.isin(x[:, a], self.levels[a])] = 2 + a
+        return question
 
 
 def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
     """Return what answers questions, of these trials and what was found."""
+    levels = sums.levels() if _needs_levels(found) else ()
     boxes: dict[tuple[str, ...], Box] = {}
-    rows: dict[tuple[str, ...], Rows] = {}
-    for scale in dict.fromkeys(component.scale for component in found.components):
-        boxes[scale] = boxed(sums, bounds, scale)
-        rows[scale] = sums.rows(boxes[scale])
-    fits = tuple(_settled(rows[component.scale], component) for component in found.components)
+    rows: dict[tuple[tuple[str, ...], int | None], Rows] = {}
+    for _, _, _, scale, effect in found.components:
+        if scale not in boxes:
+            boxes[scale] = boxed(sums, bounds, scale)
+        if (scale, effect) not in rows:
+            kept = () if effect is None else alone(levels, effect)
+            rows[scale, effect] = sums.rows(boxes[scale], levels=kept)
     each = tuple(boxes[component.scale] for component in found.components)
-    smooth = Smooth(each, fits, found.windows)
+    fits = tuple(
+        _settled(rows[component.scale, component.effect], component)
+        for component in found.components
+    )
     if not found.windows:
-        return smooth
-    return replace(smooth, fine=sums.rows(each[0], FINE, sums.levels()))
+        return Smooth(each, fits)
+    fine = sums.rows(each[0], FINE, levels)
+    held = tuple(
+        np.unique(fine.x[:, a]) if found.spread.size and at is not None else None
+        for a, at in enumerate(levels)
+    )
+    return Smooth(each, fits, found.windows, fine, found.spread, held)
+
+
+def _needs_levels(found: Found) -> bool:
+    return bool(found.windows) or any(each.effect is not None for each in found.components)
 
 
 def _settled(rows: Rows, component: Component) -> Fit:
     link = next(link for link in LINKS if link.name == component.link)
     prior = Prior(link.scale, float(rows.n.sum()), component.smoothness)
+    if component.effect is not None:
+        at = np.unique(rows.x[:, component.effect])
+        prior = prior._replace(effects=Effects(component.effect, at))
     return settled(Problem(rows, link, prior), component.theta)
-
-
-def _each(boxes: tuple[Box, ...], points: Floats) -> list[Floats]:
-    """Return points in units of every box; boxes that are the same are asked once."""
-    known: dict[int, Floats] = {}
-    for box in boxes:
-        if id(box) not in known:
-            known[id(box)] = box.inside(points)
-    return [known[id(box)] for box in boxes]
-
-
-def _places(boxes: tuple[Box, ...], rows: Rows) -> list[Floats]:
-    """Return where rows of the first box are in every box."""
-    if all(box is boxes[0] for box in boxes):
-        return [rows.x] * len(boxes)
-    xs = _each(boxes, boxes[0].outside(rows.x))
-    same = (box is boxes[0] for box in boxes)
-    return [rows.x if is_own else np.clip(x, 0.0, 1.0) for x, is_own in zip(xs, same, strict=True)]
-
-
-def _windows(sums: Sums, boxes: tuple[Box, ...], fits: tuple[Fit, ...]) -> tuple[Window, ...]:
-    """Return the windows of residuals that predict trials left out, with their weights."""
-    fine = sums.rows(boxes[0], FINE, sums.levels())
-    match = contest(fits, fine, tuple(_places(boxes, fine)))
-    kept, w = weighed(scored(match))
-    return tuple(
-        Window(match.ways[window.stretch], float(WIDTHS[window.width]), window.tau, float(weight))
-        for window, weight in zip(kept, w, strict=True)
-        if window is not None
-    )

@@ -124,18 +124,36 @@ def logit_variance(laws: Laws, m: Floats) -> Floats:
 def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weights: Floats) -> Laws:
     """Return the laws of the process joined with those of windows; weights[0] is the process's.
 
-    A window's law is normal in logit π, with a centre that gives it its mean.
+    A window's law is normal in logit π, with a centre that gives it its mean. Weights may differ
+    by point, shape (1 + windows, q).
     """
     deviations = [np.sqrt(v) for v in variances]
+    # E expit(f) ≈ expit(c/√(1 + πs²/8)): a guess that leaves few steps.
     centres = [
-        averages.centred(LOGIT, p, s, logit(p)) for p, s in zip(means, deviations, strict=True)
+        averages.centred(LOGIT, p, s, logit(p) * np.sqrt(1.0 + np.pi / 8.0 * s**2))
+        for p, s in zip(means, deviations, strict=True)
     ]
+    own = laws.weights if weights.ndim == 1 else laws.weights[:, None]
     return Laws(
         (*laws.links, *([LOGIT] * len(means))),
-        np.concatenate([weights[0] * laws.weights, weights[1:]]),
+        np.concatenate([weights[0] * own, weights[1:]]),
         np.concatenate([laws.centres, *(c[None] for c in centres)]),
         np.concatenate([laws.deviations, *(s[None] for s in deviations)]),
     )
+
+
+def widened(laws: Laws, added: Floats) -> Laws:
+    """Return laws with a variance of logit π more at every point, means of π kept."""
+    some = np.flatnonzero(added)
+    centres, deviations = laws.centres.copy(), laws.deviations.copy()
+    for i, link in enumerate(laws.links):
+        centre, deviation = centres[i, some], deviations[i, some]
+        p, rise = link.rise(centre)
+        wide = np.sqrt(deviation**2 + added[some] * (p * (1.0 - p) / np.maximum(rise, TINY)) ** 2)
+        target = averages.mean(link, centre, deviation)
+        centres[i, some] = averages.centred(link, target, wide, centre)
+        deviations[i, some] = wide
+    return laws._replace(centres=centres, deviations=deviations)
 
 
 def log_odds(m: Floats) -> Floats:

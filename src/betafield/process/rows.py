@@ -99,6 +99,8 @@ class Rows(NamedTuple):
         Bernstein coefficients of P(success) as a polynomial of π.
     unit : float
         What 1 counts for.
+    is_places : bool
+        Whether rows are places, and not cells.
     """
 
     x: Floats
@@ -106,6 +108,7 @@ class Rows(NamedTuple):
     successes: Ints
     context: Floats
     unit: float = 1.0
+    is_places: bool = True
 
     @property
     def n(self) -> Floats:
@@ -124,8 +127,9 @@ class Rows(NamedTuple):
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        x, trials, successes, context, unit = self
-        return Rows(x[index], trials[index], successes[index], context[index], unit)
+        x, trials, successes, context, unit, is_places = self
+        taken = x[index], trials[index], successes[index], context[index]
+        return Rows(*taken, unit, is_places)
 
 
 def gather(
@@ -299,7 +303,8 @@ class CellSums(NamedTuple):
         size = self.weight[:, None] * PARTS
         is_level = np.array([levels is not None for levels in cut.levels])
         x = np.where(is_level, self.least, self.x / size)
-        return Rows(x, self.trials, self.successes, self.context / size, self.unit)
+        context, is_places = self.context / size, bool(is_level.all())
+        return Rows(x, self.trials, self.successes, context, self.unit, is_places)
 
 
 def cell_sums(rows: Rows, cut: Cut) -> CellSums:

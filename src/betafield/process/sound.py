@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from betafield.process.boxes import SCALES
+from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
-from betafield.process.model import Component, Found, Window
 
 # Hyper-parameters, in logarithms, and variances beyond which there are none.
 FAR = 50.0
@@ -22,13 +22,27 @@ def require_sound(found: Found, d: int) -> None:
         _require_process(component, d)
     for window in found.windows:
         _require_window(window, d)
-    if sum(window.weight for window in found.windows) > 1.0 + 1e-9:
-        raise ValueError("found: windows weigh more than 1 together")
+    sizes = {window.others.size for window in found.windows}
+    if len(sizes) > 1 or not _together(found.windows) <= 1.0 + 1e-9:
+        raise ValueError("found: windows weigh more than 1 together, or differ in what they know")
+    is_sound = found.spread.shape in ((0,), (d,)) and bool(np.all(np.abs(found.spread) <= FAR))
+    is_sound &= bool(found.spread.size) or sizes != {1 + d}
+    if not is_sound or found.spread.min(initial=0.0) < 0.0:
+        raise ValueError(f"found: {found.spread!r:.60} is no variance between levels")
+
+
+def _together(windows: tuple[Window, ...]) -> float:
+    """Return the highest weight that windows have together."""
+    if not windows:
+        return 0.0
+    return float(np.sum([[w.weight, *w.others] for w in windows], axis=0).max())
 
 
 def _require_process(component: Component, d: int) -> None:
-    link, smoothness, theta, scale = component
-    is_sound = link in [known.name for known in LINKS] and theta.shape == (1 + d,)
+    link, smoothness, theta, scale, effect = component
+    is_sound = link in [known.name for known in LINKS]
+    is_sound &= theta.shape == (1 + d + (effect is not None),)
+    is_sound &= effect is None or 0 <= effect < d
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
     is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)
@@ -37,7 +51,9 @@ def _require_process(component: Component, d: int) -> None:
 
 
 def _require_window(window: Window, d: int) -> None:
-    stretch, width, tau, weight = window
+    stretch, width, tau, weight, others = window
     is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= 1.0
-    if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR and 0.0 < weight <= 1.0):
+    each = np.array([weight, *others])
+    is_sound &= others.shape in ((0,), (1 + d,)) and np.all((each >= 0.0) & (each <= 1.0))
+    if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR):
         raise ValueError(f"found: {stretch!r:.60}, {width!r}, {tau!r} are no windows")

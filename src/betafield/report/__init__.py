@@ -15,12 +15,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from betafield import persistence
+from betafield import checks, persistence
 from betafield._extras import needed
-from betafield.bandwidth import is_positive
 from betafield.observed import require_model
 
 if TYPE_CHECKING:
@@ -94,10 +92,9 @@ def html(
 ) -> str:
     """Return the page that `write` writes."""
     require_model(model)
-    if not (is_positive(level) and level < 1.0):
-        raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
-    if not (lipschitz is None or is_positive(lipschitz)):
-        raise ValueError(f"lipschitz: found {lipschitz!r}; a positive number or None is needed")
+    level = checks.share("level", level)
+    if lipschitz is not None:
+        lipschitz = checks.positive("lipschitz", lipschitz, "a positive number or None is needed")
     _require_text("title", title)
     _require_text("command", command)
     named = _sources(source)
@@ -105,10 +102,7 @@ def html(
     import betafield.report.page as page
     from betafield.report.recipe import Asked
 
-    options = Asked(
-        title, float(level), None if lipschitz is None else float(lipschitz), command, named
-    )
-    return page.rendered(model, options)
+    return page.rendered(model, Asked(title, level, lipschitz, command, named))
 
 
 # What is asked for -------------------------------------------------------------------------
@@ -119,19 +113,20 @@ def _require_packages() -> None:
 
 
 def _require_text(name: str, value: Any) -> None:
-    if not (value is None or isinstance(value, str)):
-        raise TypeError(f"{name}: found {type(value).__name__}; a text or None is needed")
+    if value is not None:
+        checks.instance(name, value, str, "a text or None is needed")
 
 
 def _sources(source: Any) -> str | None:
     """Return where the trials came from as one text."""
     if source is None:
         return None
+    rule = "a text, a path or a list of them is needed"
     alone = isinstance(source, (str, os.PathLike))
-    parts = [source] if alone else source if isinstance(source, Iterable) else [None]
+    parts = [source] if alone else checks.items("source", source, rule)
     texts = [os.fspath(part) if isinstance(part, (str, os.PathLike)) else None for part in parts]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"source: found {source!r}; a text, a path or a list of them is needed")
+        raise TypeError(f"source: found {checks.spelled(source)}; {rule}")
     return ", ".join(map(str, texts))
 
 

@@ -88,7 +88,8 @@ def require_options(options: Options, d: int, n_classes: int) -> None:
     prior = options.prior
     units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
     units.checked_scale(options.scale, d)
-    require(options.is_smooth or not units.is_curved(options.scale), "scale", options.scale, "lines")
+    is_line = not units.is_curved(options.scale)
+    require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")
     each = prior if isinstance(prior, list | tuple | np.ndarray) else []
     n_points = max((np.size(part) for part in each), default=1)
     priors.shapes(prior, np.broadcast_to(0.0, (n_points, d)), n_classes)

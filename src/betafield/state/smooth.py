@@ -13,7 +13,7 @@ from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
-from betafield.process.model import Found
+from betafield.process.found import Found
 from betafield.process.sound import require_sound
 from betafield.smooth import SmoothField
 from betafield.state.common import (

@@ -133,7 +133,8 @@ class Arms:
         """Return the number of the field of an arm."""
         if self.names is None:
             if arm is not None:
-                raise ValueError(f"arm: found {arm!r}; the features say all of these arms")
+                rule = "the features say all of these arms"
+                raise ValueError(f"arm: found {checks.spelled(arm)}; {rule}")
             return 0
         rule = f"the arms are {_some(self.names)}"
         return self.names.index(checks.one_of("arm", arm, self.names, rule))
@@ -198,7 +199,7 @@ def _is_table(arms: Any) -> bool:
     if isinstance(nw.from_native(arms, pass_through=True), nw.DataFrame):
         return True
     if isinstance(arms, np.ndarray):
-        return arms.ndim == 2 or arms.dtype.kind not in "OU"
+        return arms.ndim == 2 or not (_has_no_axis(arms) or arms.dtype.kind in "OU")
     is_list = isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > 0
     return is_list and isinstance(arms[0], Sequence | np.ndarray) and not isinstance(arms[0], str)
 
@@ -216,7 +217,7 @@ def _table(arms: Any) -> tuple[list[str], Floats]:
 
 def _names(arms: Any) -> tuple[str, ...]:
     """Return the names of arms, all different."""
-    if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray):
+    if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray) or _has_no_axis(arms):
         raise TypeError(
             f"arms: found {type(arms).__name__}; names, points of shape (k, d), or a mapping of "
             "features to (low, high) are needed"
@@ -230,6 +231,11 @@ def _names(arms: Any) -> tuple[str, ...]:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"arms: found {twice!r} twice; names must differ")
     return names
+
+
+def _has_no_axis(arms: Any) -> bool:
+    """Return whether this is an array without an axis."""
+    return isinstance(arms, np.ndarray) and not arms.ndim
 
 
 def _require_size(n: int, most: int) -> None:

@@ -24,6 +24,7 @@ from betafield.decisions.bandit.pulls import Pull, Pulls, Step
 from betafield.decisions.results import contexts, outcomes
 from betafield.decisions.space import seed_of
 from betafield.estimators import SmoothBetaClassifier
+from betafield.options import Options
 from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
@@ -188,8 +189,8 @@ class FieldBandit:
     def load(cls, path: Any) -> Self:
         """Return the bandit of a file, which goes on as the saved one would.
 
-        It learns anew all that happened: in one step, or in those of the saved one where widths
-        are learned.
+        It learns anew all that happened: in one step, or in those of the saved one if what the
+        model says depends on them.
         """
         return load(path, cls._restored)
 
@@ -246,9 +247,8 @@ class FieldBandit:
 
     def _waiting(self, pull: Any) -> list[int]:
         """Return the numbers of pulls, all of which wait for a reward."""
-        pulls = [pull] if isinstance(pull, Pull | Integral) else pull
-        if isinstance(pulls, str | Mapping) or not hasattr(pulls, "__iter__"):
-            raise TypeError(f"pull: found {type(pull).__name__}; a Pull, or a list, is needed")
+        alone = isinstance(pull, Pull | Integral)
+        pulls = [pull] if alone else checks.items("pull", pull, "a Pull, or a list, is needed")
         numbers = [self._number(each) for each in pulls]
         if len(set(numbers)) < len(numbers):
             twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])
@@ -292,14 +292,18 @@ class FieldBandit:
 
 def _replayed(steps: list[Step], model: SmoothBetaClassifier | None) -> list[Step]:
     """Return the steps in which to learn anew: one, unless it matters in which."""
-    if _learns_windows(model) or any(step.contexts is not None for step in steps):
+    if _learns_in_steps(model) or any(step.contexts is not None for step in steps):
         return steps
     return [Step([n for step in steps for n in step.numbers], None)] if steps else []
 
 
-def _learns_windows(model: SmoothBetaClassifier | None) -> bool:
-    """Return whether what a model says depends on the steps in which it has learned."""
+def _learns_in_steps(model: SmoothBetaClassifier | None) -> bool:
+    """Return whether what a model says depends on the steps in which it has learned.
+
+    A process has the length scales that were found for up to a tenth of the trials less, and
+    standard deviations are those of the first step.
+    """
     if model is None:
         return False
-    is_ard = isinstance(model.scale, str) and model.scale == "ard"
-    return model.bandwidth in ("loo", "auto") or is_ard
+    options = Options.of(model)
+    return options.is_smooth or options.scales_by("std")

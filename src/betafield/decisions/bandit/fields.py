@@ -7,18 +7,20 @@ expected of them, a part of a success each; it holds the same sums in whatever o
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import priors, trials
+from betafield import learning, priors, smooth, trials
 from betafield.decisions.bandit.zoom import ZoomedField
 from betafield.estimators import SmoothBetaClassifier
-from betafield.field import Field
-from betafield.learning import Trials, added
+from betafield.learning import Trials
+from betafield.methods import AnyField
 from betafield.options import Options
 from betafield.posteriors import Beta, Posterior
+from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 CLASSES = (0, 1)
@@ -40,13 +42,13 @@ class ArmField(Protocol):
 class ModelField:
     """What a `SmoothBetaClassifier` says, and before its first trial its prior.
 
-    Supposed trials are counted in the windows that were chosen for those made. Before there are
-    any, nothing is supposed.
+    Supposed trials are counted with the length scales and widths that were learned from those made.
+    Before there are any, nothing is supposed.
 
     Parameters
     ----------
     model : SmoothBetaClassifier
-    field : Field, default=None
+    field : Field or SmoothField, default=None
         What it has learned, with supposed trials; None: without.
 
     Examples
@@ -59,7 +61,7 @@ class ModelField:
     Beta(alpha=[2.75], beta=[1.25])
     """
 
-    def __init__(self, model: SmoothBetaClassifier, field: Field | None = None) -> None:
+    def __init__(self, model: SmoothBetaClassifier, field: AnyField | None = None) -> None:
         self._model = model
         is_new = not hasattr(model, "n_trials_")
         self._field = field if is_new or field is not None else model.field_
@@ -79,7 +81,7 @@ class ModelField:
             trials.outcomes(ends, np.array([False, True])),
             np.concatenate([1.0 - mean, mean]),
         )
-        return type(self)(self._model, added(self._field, parts))
+        return type(self)(self._model, _supposing(self._field, parts))
 
     def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
         """Return what is believed at some of the points; before the first trial, the prior."""
@@ -87,6 +89,14 @@ class ModelField:
             return self._field.posterior(points[part])
         shapes = priors.shapes(self._model.prior, points[part], 2)
         return Beta(*np.broadcast_to(shapes, (len(points[part]), 2)).T[::-1])
+
+
+def _supposing(field: AnyField, some: Trials) -> AnyField:
+    """Return the field as if these trials had been made, as smooth and as wide as without them."""
+    if isinstance(field, SmoothField):
+        return smooth.supposing(field, some)
+    options = field.options._replace(bandwidth=field.width)
+    return learning.added(dataclasses.replace(field, options=options), some)
 
 
 def blank(model: Any, bounds: list[tuple[float, float]], lipschitz: float) -> ArmField:

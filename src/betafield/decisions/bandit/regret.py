@@ -53,7 +53,7 @@ class Regret:
         found = checks.finite("cumulative", cumulative, rule, (None, None), rule)
         checks.require(found.size, "cumulative: shape", found.shape, rule)
         self.cumulative = found
-        self.label = label
+        self.label = checks.instance("label", label, str, "a text is needed")
 
     @property
     def final(self) -> Floats:
@@ -148,10 +148,25 @@ def simulate(
     """
     for name, value, least in (("n", n, 1), ("batch", batch, 1), ("delay", delay, 0)):
         checks.whole(name, value, least)
-    runs = [_run(make(seed), truth, n, seed, batch, delay) for seed in seeds]
-    if not runs:
-        raise ValueError("seeds: found none; one at least is needed")
+    checks.require(callable(make), "make", make, "a function of a seed is needed")
+    checks.require(callable(truth), "truth", truth, "a function of rows of features is needed")
+    given = _seeds(seeds)
+    runs = [_run(_bandit(make(seed)), truth, n, seed, batch, delay) for seed in given]
     return Regret(np.cumsum(runs, axis=1), label)
+
+
+def _seeds(seeds: Any) -> list[int]:
+    given = checks.items("seeds", seeds, "a list of whole numbers is needed")
+    if not given:
+        raise ValueError("seeds: found none; one at least is needed")
+    return [checks.whole(f"seeds[{i}]", seed, low=0) for i, seed in enumerate(given)]
+
+
+def _bandit(made: Any) -> Any:
+    if not all(hasattr(made, name) for name in ("arms", "pull", "update")):
+        rule = "a bandit with arms, pull and update is needed"
+        raise TypeError(f"make: found {type(made).__name__} of a seed; {rule}")
+    return made
 
 
 def _run(bandit: Any, truth: Truth, n: int, seed: int, batch: int, delay: int) -> Floats:
@@ -181,22 +196,29 @@ def _observations(arms: Any, n: int, rng: np.random.Generator) -> Floats | None:
 def _chances(arms: Any, truth: Truth, pulls: list[Any], observed: Floats | None) -> Floats:
     """Return the chances of the arms pulled."""
     if arms.names is None:
-        return np.asarray(truth(np.array([list(pull.features.values()) for pull in pulls])))
-    chances = np.asarray(truth(np.zeros((len(pulls), 1)) if observed is None else observed))
+        return _asked(arms, truth, np.array([list(pull.features.values()) for pull in pulls]))
+    chances = _asked(arms, truth, np.zeros((len(pulls), 1)) if observed is None else observed)
     return np.asarray(chances[np.arange(len(pulls)), [pull.index for pull in pulls]])
+
+
+def _asked(arms: Any, truth: Truth, rows: Floats) -> Floats:
+    """Return the chances at rows of features: (m,), or (m, K) for K named arms."""
+    shape = (len(rows),) if arms.names is None else (len(rows), len(arms.names))
+    found = checks.finite("truth", truth(rows), shape=shape)
+    checks.require_all((found >= 0.0) & (found <= 1.0), "truth", found, "chances are from 0 to 1")
+    return found
 
 
 def _best(arms: Any, truth: Truth, observed: Floats | None) -> Floats:
     """Return the highest chance there was at each pull."""
     if arms.names is not None:
-        chances = truth(np.zeros((1, 1)) if observed is None else observed)
+        chances = _asked(arms, truth, np.zeros((1, 1)) if observed is None else observed)
         return np.asarray(np.max(chances, axis=1))
     if observed is None:
-        return np.asarray(np.max(truth(_closer(arms, truth)), keepdims=True))
+        return np.asarray(np.max(_asked(arms, truth, _closer(arms, truth)), keepdims=True))
     points = arms.many(POINTS >> 5)
-    return np.array(
-        [truth(np.hstack([points, np.tile(row, (len(points), 1))])).max() for row in observed]
-    )
+    each = (np.hstack([points, np.tile(row, (len(points), 1))]) for row in observed)
+    return np.array([_asked(arms, truth, rows).max() for rows in each])
 
 
 def _closer(arms: Any, truth: Truth) -> Floats:
@@ -205,7 +227,7 @@ def _closer(arms: Any, truth: Truth) -> Floats:
     if arms.is_continuum:
         pattern = arms.chosen.shares(points) - 0.5
         for side in 0.5 ** np.arange(2, 20, 2):
-            best = arms.chosen.shares(points[np.argmax(truth(points))])
+            best = arms.chosen.shares(points[np.argmax(_asked(arms, truth, points))])
             near = np.vstack([best, np.clip(best + side * pattern, 0.0, 1.0)])
             points = arms.chosen.rows(near)
     return points

@@ -80,7 +80,9 @@ class ZoomedField:
         """Return the field that knows these trials too."""
         grown = copy.copy(self)
         model = copy.copy(self._model).partial_fit(rows, ends, classes=(0, 1), context=context)
-        grown._model, grown._field, grown._known = model, model.field_, None
+        field = model.field_
+        assert isinstance(field, Field)  # of windows, for their width is given
+        grown._model, grown._field, grown._known = model, field, None
         return grown
 
     def supposing(self, rows: Floats, mean: Floats) -> Self:

@@ -5,7 +5,10 @@ Every function returns one score per candidate, and the words for it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,9 +16,10 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield.decisions.experiment.goals import LEVEL, Goal
+from betafield.decisions.space import Space
 
 if TYPE_CHECKING:
-    from betafield.field import Field
+    from betafield.methods import AnyField
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
@@ -50,37 +54,83 @@ class Scores(NamedTuple):
     power: float | None = None
 
 
-class Scene(NamedTuple):
-    """What a score depends on: a field, a goal, and candidates with their posteriors."""
+@dataclass(frozen=True)
+class Belief:
+    """A posterior, whose moments are computed once."""
 
-    field: Field
+    posterior: Posterior
+
+    @cached_property
+    def mean(self) -> Floats:
+        """E[π]."""
+        return self.posterior.mean()
+
+    @cached_property
+    def var(self) -> Floats:
+        """Var[π]."""
+        return self.posterior.var()
+
+    @property
+    def std(self) -> Floats:
+        """Root of the variance."""
+        return np.sqrt(self.var)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a score depends on: a field, a goal, and candidates with what is believed of them."""
+
+    space: Space
+    field: AnyField
     goal: Any
     rows: Floats
-    shares: Floats
     posterior: Posterior
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The candidates in shares of the space."""
+        return self.space.shares(self.rows)
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is believed of π."""
+        return Belief(self.posterior)
+
+    @cached_property
+    def seen(self) -> Belief:
+        """What is believed of what the goal is about."""
+        seen = self.goal.seen(self.posterior)
+        return self.belief if seen is self.posterior else Belief(seen)
+
+    @cached_property
+    def above(self) -> Floats:
+        """How probable it is that this is above the goal's level."""
+        return self.seen.posterior.prob_above(self.goal.p)
+
+    @property
+    def reaches(self) -> list[tuple[float, Floats]]:
+        """How far trials reach along each feature, in shares of the space, with weights."""
+        return [(weight, reach / self.space.side) for weight, reach in self.field.reaches]
 
 
 def variance(scene: Scene, _: Rng) -> Scores:
-    """Posterior variance × window volume: the error that a trial can take away."""
-    volume = volumes(scene.field, scene.shares)
-    return Scores(scene.posterior.var() * volume, "posterior variance × window volume")
+    """Posterior variance × volume that a trial reaches: the error that it can take away."""
+    volume = volumes(scene.reaches, scene.shares)
+    return Scores(scene.belief.var * volume, "posterior variance × volume within reach")
 
 
-def volumes(field: Field, shares: Floats) -> Floats:
-    """Return which share of the space lies in the window around each point, as if it were a box.
+def volumes(reaches: list[tuple[float, Floats]], shares: Floats) -> Floats:
+    """Return which share of the space lies within reach of each point, as if that were a box.
 
     Examples
     --------
-    >>> from betafield import SmoothBetaClassifier
-    >>> model = SmoothBetaClassifier(0.1, bounds=[(0, 1)]).fit([[0], [1]], [0, 1])
-    >>> volumes(model.field_, np.array([[0.0], [0.5]])).round(3).tolist()
+    >>> volumes([(1.0, np.array([0.1]))], np.array([[0.0], [0.5]])).round(3).tolist()
     [0.1, 0.2]
     """
     total = np.zeros(len(shares))
-    for record in field.weights:
-        reach = record["width"] / np.maximum(record["relevance"] * field.sides, 1e-300)
+    for weight, reach in reaches:
         ends = np.minimum(shares + reach, 1.0) - np.maximum(shares - reach, 0.0)
-        total += record["weight"] * ends.prod(axis=1)
+        total += weight * ends.prod(axis=1)
     return total
 
 
@@ -92,8 +142,7 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
     the score is low but where most of the space is; the highest score alone would test one place
     only. Now and then a low power looks further, lest a part of the boundary be overlooked.
     """
-    above = scene.goal.seen(scene.posterior).prob_above(scene.goal.p)
-    p = scene.goal.p
+    above, p = scene.above, scene.goal.p
     quantity = f"P(π > {p}) · P(π < {p})"
     power = WIDE if rng.random() < LOOKS_FURTHER else SHARP
     return Scores(above * (1.0 - above), quantity, power)
@@ -101,9 +150,7 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
 
 def entropy(scene: Scene, _: Rng) -> Scores:
     """Bits by which a trial is expected to lower the entropy of {π(x) > p}."""
-    belief = scene.goal.seen(scene.posterior)
-    above = belief.prob_above(scene.goal.p)
-    bits = information(belief.mean(), belief.std(), above, scene.goal.p)
+    bits = information(scene.seen.mean, scene.seen.std, scene.above, scene.goal.p)
     return Scores(bits, f"expected entropy reduction of {{π > {scene.goal.p}}}, in bits,")
 
 
@@ -166,11 +213,10 @@ def fields(scene: Scene, n: int, rng: Rng) -> Floats:
     """Return n functions drawn from the posterior, at the candidates.
 
     At each point π has the posterior's mean and variance, as a Beta read in logits; from point to
-    point it changes over the width of a window, for within it trials are shared.
+    point it changes over how far trials reach, for so far they are shared.
     """
-    mean, var = scene.posterior.mean(), scene.posterior.var()
-    mean = mean.clip(1e-9, 1.0 - 1e-9)
-    size = np.maximum(mean * (1.0 - mean) / np.maximum(var, 1e-15) - 1.0, 1e-3)
+    mean = scene.belief.mean.clip(1e-9, 1.0 - 1e-9)
+    size = np.maximum(mean * (1.0 - mean) / np.maximum(scene.belief.var, 1e-15) - 1.0, 1e-3)
     alpha, beta = size * mean, size * (1.0 - mean)
     middle = special.psi(alpha) - special.psi(beta)
     spread = np.sqrt(special.zeta(2.0, alpha) + special.zeta(2.0, beta))
@@ -179,17 +225,13 @@ def fields(scene: Scene, n: int, rng: Rng) -> Floats:
 
 
 def _noise(scene: Scene, n: int, rng: Rng) -> Floats:
-    """Return n smooth functions of standard normal values that change over a window's width."""
-    scaled = scene.shares * windows_per_side(scene.field)
+    """Return n smooth functions of standard normal values that change over a trial's reach."""
+    _, reach = max(scene.reaches, key=operator.itemgetter(0))
+    scaled = scene.shares / reach
     waves = rng.standard_normal((n, scaled.shape[1], WAVES))
     phases = rng.uniform(0.0, 2.0 * np.pi, (n, 1, WAVES))
     sizes = rng.standard_normal((n, WAVES, 1)) * np.sqrt(2.0 / WAVES)
     return np.asarray((np.cos(scaled @ waves + phases) @ sizes)[..., 0])
-
-
-def windows_per_side(field: Field) -> Floats:
-    """Return the sides of the space, in widths of the heaviest window."""
-    return np.asarray(field.sides * field.relevance / field.weights["width"][0])
 
 
 def ucb(scene: Scene, _: Rng) -> Scores:
@@ -199,8 +241,8 @@ def ucb(scene: Scene, _: Rng) -> Scores:
     used as a measure of what may be, not as a promise. It takes much longer than a posterior, so
     it is asked for where the posterior's mean + 2σ is highest only.
     """
-    sign, mean = scene.goal.sign, scene.posterior.mean()
-    may_be = sign * mean + 2.0 * scene.posterior.std()
+    sign = scene.goal.sign
+    may_be = sign * scene.belief.mean + 2.0 * scene.belief.std
     best = np.argsort(-may_be, kind="stable")[:SHORT_LIST]
     try:
         bands = scene.field.bands(scene.field.options.lipschitz, LEVEL, simultaneous=False)

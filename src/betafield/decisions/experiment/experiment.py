@@ -41,8 +41,7 @@ class Experiment:
         What the trials are for.
     model : SmoothBetaClassifier, default=None
         What learns from them; a copy is taken, with all that it has learned. Without `bounds` it
-        gets those of the space. None: all widths weighed ("auto") up to 2,048 trials, from there
-        on the best one ("loo"), which is quicker.
+        gets those of the space. None: the default one.
     random_state : int, default=None
         The seed. With the same seed and the same trials, asks are the same.
     strategy : str, default=None
@@ -134,7 +133,7 @@ class Experiment:
         with writing(self):
             batch: list[tuple[Floats, str]] = []
             for _ in range(size):
-                batch.append(self._placing.next(self.model, self._history, held, batch))
+                batch.append(self._placing.next(self._learner, self._history, held, batch))
             trials = [self._trial(self._history.add(row, why)) for row, why in batch]
         return trials[0] if n is None else trials
 
@@ -306,8 +305,8 @@ class Experiment:
                 self._placing.strategy,
                 self._placing.spread,
                 self._placing.seed,
-                self._learner.is_default,
-                self.model,
+                self._learner.begun,
+                self._history.last_told(self._learner.n_since),
                 self._history,
             )
             save(path, saved)
@@ -329,8 +328,11 @@ class Experiment:
             saved.spread,
             space.observed,
         )
-        experiment._learner.is_default = saved.is_default
-        experiment._history = saved.history
+        experiment._history = history = saved.history
+        for number in saved.since:
+            context, outcome = history.contexts[number], bool(history.ledger.outcome(number))
+            context = None if context is None else context[None]
+            experiment._learner.learn(history.rows[number], outcome, context)
         return experiment
 
 
@@ -340,8 +342,8 @@ class Experiment:
 def _checked_goal(goal: Any) -> Goal:
     if not isinstance(goal, Goal):
         raise TypeError(
-            f"goal: found {goal!r}; allowed are Everywhere(), LevelSet(p), Maximize(), Minimize() "
-            "and Compare(points)"
+            f"goal: found {checks.spelled(goal)}; allowed are Everywhere(), LevelSet(p), "
+            "Maximize(), Minimize() and Compare(points)"
         )
     return goal
 

@@ -1,6 +1,7 @@
 """An experiment as plain values and arrays, to save, and back.
 
-What the model has learned is stored, and checked, as in its own file: by `betafield.state`.
+What the model had learned when the round began (`learner`) is stored, and checked, as in its own
+file: by `betafield.state`. It learns anew the trials that came since.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 KIND = "Experiment"
 VALUES = ("blank", "goal", "model", "observed", "options", "space")
-OPTIONS = ("is_default", "seed", "spread", "strategy")
+OPTIONS = ("seed", "spread", "strategy")
 # Before the names of arrays that are the model's.
 MODEL = "model."
 STATES = ("pending", "told", "abandoned")
@@ -43,8 +44,8 @@ class Saved(NamedTuple):
     strategy: str
     spread: float
     seed: int
-    is_default: bool
     model: SmoothBetaClassifier
+    since: list[int]
     history: History
 
 
@@ -60,6 +61,7 @@ def save(path: Any, saved: Saved) -> None:
         "space": [[name, *ends] for name, ends in zip(space.names, space.bounds, strict=True)],
     }
     arrays = _stored(saved.history, len(space.names))
+    arrays["since"] = np.array(saved.since, dtype=np.int64)
     if has_learned(model):
         values["model"], learned = state.stored(model.field_)
         arrays |= {MODEL + name: array for name, array in learned.items()}
@@ -78,10 +80,11 @@ def _saved(values: Any, left: Arrays) -> Saved:
     options = _options(fields["options"])
     space = _space(fields["space"], fields["observed"])
     model = _model(fields["blank"], fields["model"], left)
-    history = _history(left, space)
+    since = taken(left, "since", (np.int64,), None).tolist() if "since" in left else []
+    history = _history(left, space, since)
     require(not left, "arrays", f"{len(left)} of unknown names", "no others")
     goal = restored_goal(fields["goal"])
-    return Saved(space, goal, model=model, history=history, **options)
+    return Saved(space, goal, model=model, since=since, history=history, **options)
 
 
 # The list of trials ------------------------------------------------------------------------
@@ -103,8 +106,8 @@ def _stored(history: History, d: int) -> Arrays:
     }
 
 
-def _history(left: Arrays, space: Space) -> History:
-    """Return the trials that arrays tell, after a look at each of them."""
+def _history(left: Arrays, space: Space, since: list[int]) -> History:
+    """Return the trials that arrays tell, after a look at each; these were told last."""
     rows = _rows(left, space)
     t = len(rows)
     states = taken(left, "states", (np.int8,), t)
@@ -114,14 +117,22 @@ def _history(left: Arrays, space: Space) -> History:
     contexts = _cut(left, "contexts", "context_lengths", np.float64, t)
     whys = [each.tobytes().decode() for each in _cut(left, "whys", "why_lengths", np.int8, t)]
     history = History(len(space.names))
-    for i, ended in enumerate(states.tolist()):
+    for i in range(t):
         history.add(rows[i].copy(), whys[i])
-        if STATES[ended] == "told":
-            context = checked_context(contexts[i][None], 1) if contexts[i].size else None
-            history.tell(i, outcomes[i], context)
-        elif STATES[ended] == "abandoned":
-            history.abandon(i)
+    for i in np.flatnonzero(states == STATES.index("abandoned")).tolist():
+        history.abandon(i)
+    for i in _in_order(np.flatnonzero(states == STATES.index("told")).tolist(), since):
+        context = checked_context(contexts[i][None], 1) if contexts[i].size else None
+        history.tell(i, outcomes[i], context)
     return history
+
+
+def _in_order(told: list[int], last: list[int]) -> list[int]:
+    """Return the trials that were told, these last."""
+    late = set(last)
+    is_sound = len(late) == len(last) and late <= set(told)
+    require(is_sound, "since", "others", "trials that were told")
+    return [*(i for i in told if i not in late), *last]
 
 
 def _rows(left: Arrays, space: Space) -> npt.NDArray[np.float64]:
@@ -143,9 +154,10 @@ def _cut(left: Arrays, name: str, lengths: str, kind: Any, t: int) -> list[npt.N
 
 
 def _options(values: Any) -> dict[str, Any]:
+    if isinstance(values, dict):
+        values.pop("is_default", None)  # which files of earlier releases have
     options = fields_of("options", values, OPTIONS)
     whole("seed", options["seed"], 0, (1 << 63) - 1)
-    require(type(options["is_default"]) is bool, "is_default", options["is_default"], "booleans")
     return options
 
 

@@ -13,7 +13,7 @@ These are statements of the posterior: true under the model, wherever trials wer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from betafield import bernstein, checks
 from betafield.decisions.space import Space
 from betafield.plain import fields_of, one_of
-from betafield.trials import HIGHEST
+from betafield.trials import one_context
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
@@ -153,11 +153,11 @@ class LevelSet(Goal):
         rule = "a level between 0 and 1 is needed"
         object.__setattr__(self, "p", checks.share("p", self.p, rule))
         if self.under is not None:
-            object.__setattr__(self, "under", _coefficients(self.under))
+            object.__setattr__(self, "under", tuple(one_context("under", self.under).tolist()))
 
     def seen(self, posterior: Posterior) -> Posterior:
         """Return the distribution of the success probability that is meant."""
-        return posterior if self.under is None else posterior.under(np.array(self.under))
+        return posterior if self.under is None else posterior.under(np.array([self.under]))
 
     def known(self, view: View) -> Known:
         """Return the share of the space above the level; of one feature, where it crosses it.
@@ -257,11 +257,8 @@ class Compare(Goal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.points, Mapping | str) or not isinstance(self.points, Iterable):
-            raise TypeError(
-                f"points: found {type(self.points).__name__}; a list of mappings is needed"
-            )
-        points = tuple(dict(p) if isinstance(p, Mapping) else p for p in self.points)
+        given = checks.items("points", self.points, "a list of mappings is needed")
+        points = tuple(dict(p) if isinstance(p, Mapping) else p for p in given)
         if len(points) < 2:
             raise ValueError(f"points: found {len(points)}; two at least are needed")
         object.__setattr__(self, "points", points)
@@ -329,19 +326,6 @@ def restored(values: Any) -> Goal:
     kind = NAMES[one_of("goal", told["name"], tuple(NAMES))]
     options = fields_of("goal", told["options"], tuple(each.name for each in fields(kind)))
     return kind(**options)
-
-
-def _coefficients(under: Any) -> tuple[float, ...]:
-    """Return one context."""
-    rule = "the coefficients of a context must be within [0, 1]"
-    row = checks.finite("under", under, rule)
-    row = row[0] if row.ndim == 2 and len(row) == 1 else row
-    is_one = row.ndim == 1 and 1 <= row.size <= HIGHEST + 1
-    checks.require(
-        is_one, "under: shape", row.shape, f"one context of 1 to {HIGHEST + 1} is needed"
-    )
-    checks.require_all((row >= 0.0) & (row <= 1.0), "under", row, rule)
-    return tuple(row.tolist())
 
 
 def _threshold(x: Floats, above: Floats, space: Space) -> tuple[float, float, float]:

@@ -94,6 +94,14 @@ class History:
         """Return where trials were told, in the order of telling, from one on."""
         return self._stacked(self.rows[number] for number in self._told[start:])
 
+    def last_told(self, n: int) -> list[int]:
+        """Return the numbers of the n trials that were told last."""
+        return self._told[len(self._told) - n :]
+
+    def last_told_rows(self, n: int) -> Floats:
+        """Return where the n trials are that were told last."""
+        return self._stacked(self.rows[number] for number in self.last_told(n))
+
     def pending_rows(self, more: Sequence[Floats] = ()) -> Floats:
         """Return where pending trials are, and these behind them."""
         return self._stacked([*(self.rows[number] for number in self.ledger.pending), *more])

@@ -1,4 +1,11 @@
-"""The model of an experiment, which learns trial by trial."""
+"""The model of an experiment, which learns trial by trial.
+
+A model that learns how near is near takes longer to ask after a trial than one that only counts
+it. Where the candidates of every ask are to be asked after every trial, that is too long, and one
+trial in many changes little: the next trials are chosen by what was known when a round began
+(`Learner.field`), and a round ends once there are more than 1/64 new trials. Up to 64 trials, every
+trial begins one.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,13 @@ import numpy.typing as npt
 
 from betafield.decisions.space import Space
 from betafield.estimators import SmoothBetaClassifier
+from betafield.methods import AnyField
+from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
+
+# Trials of a round, in shares of those before it.
+ROUND = 1 / 64
 
 
 class Learner:
@@ -20,29 +32,41 @@ class Learner:
     Parameters
     ----------
     model : SmoothBetaClassifier
-    is_default : bool, default=False
-        Whether it may change how it learns.
-    many : int, default=2048
-        Trials from which on a default model has one window, which is quick to ask.
 
     Attributes
     ----------
     model : SmoothBetaClassifier
+        It knows all trials.
+    field : Field or SmoothField, or None
+        What the next trial is chosen by: what was learned when the round began. None: nothing was.
+    n_since : int
+        Trials that came since then.
+
+    Examples
+    --------
+    >>> learner = Learner.of(None, Space.of({"x": (0, 1)}))
+    >>> for i in range(67):
+    ...     learner.learn(np.array([i / 67]), i > 33, None)
+    >>> learner.model.n_trials_, learner.field.totals.number(), learner.n_since
+    (67, 66, 1)
     """
 
-    def __init__(
-        self, model: SmoothBetaClassifier, is_default: bool = False, many: int = 1 << 11
-    ) -> None:
+    def __init__(self, model: SmoothBetaClassifier) -> None:
         self.model = model
-        self.is_default = is_default
-        self._many = many
+        self.field = model.field_ if has_learned(model) else None
+        self.n_since = 0
+
+    @property
+    def begun(self) -> SmoothBetaClassifier:
+        """The model as it was when the round began."""
+        return self.model if self.field is None else SmoothBetaClassifier.of(self.field)
 
     @classmethod
     def of(cls, model: Any, space: Space) -> Learner:
         """Return a learner with a copy of the model, or with one by default."""
         bounds = [tuple(ends) for ends in space.bounds]
         if model is None:
-            return cls(SmoothBetaClassifier(bounds=bounds), is_default=True)
+            return cls(SmoothBetaClassifier(bounds=bounds))
         if not isinstance(model, SmoothBetaClassifier):
             raise TypeError(
                 f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed"
@@ -60,10 +84,25 @@ class Learner:
         if not has_learned(model):
             model.partial_fit(row[None], [outcome], classes=[False, True], context=context)
         else:
-            if self.is_default and model.n_trials_ >= self._many:
-                model.set_params(bandwidth="loo")
             model.partial_fit(row[None], model.classes_[[int(outcome)]], context=context)
         self.model = model
+        self._look(model.field_)
+
+    def _look(self, now: AnyField) -> None:
+        """Begin a round, or go on with it."""
+        self.n_since += 1
+        if self.field is None or _is_quick(now) or _outgrows(now, self.field):
+            self.field, self.n_since = now, 0
+
+
+def _is_quick(field: AnyField) -> bool:
+    """Return whether windows have a width that need not be learned."""
+    return not (isinstance(field, SmoothField) or field.is_learned)
+
+
+def _outgrows(now: AnyField, before: AnyField) -> bool:
+    new = now.totals.trials - before.totals.trials
+    return bool(new > ROUND * before.totals.trials)
 
 
 def has_learned(model: SmoothBetaClassifier) -> bool:

@@ -4,9 +4,10 @@
 2. Their posteriors, by the model; what each is worth by the strategy (`acquisition`).
 3. The one that is worth most, or one drawn in proportion; and again among points around it.
 
-Trials that are pending are kept away from: what a candidate is worth shrinks with its distance
-to them, in widths of the model's window. Everything drawn comes from the seed and the number of
-trials before, so that nothing is to be remembered.
+Trials that the posterior does not know, those that are pending and those of the round (`learner`),
+are kept away from: what a candidate is worth shrinks with its distance to them, where trials are
+shared. Everything drawn comes from the seed and the number of trials before, so that nothing is to
+be remembered.
 """
 
 from __future__ import annotations
@@ -15,32 +16,34 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield.decisions.experiment.acquisition import (
-    STRATEGIES,
-    Scene,
-    Scores,
-    windows_per_side,
-)
+from betafield import bandwidth
+from betafield.decisions.experiment.acquisition import STRATEGIES, Scene, Scores
 from betafield.decisions.experiment.goals import PLAIN, Goal
 from betafield.decisions.experiment.history import History
-from betafield.decisions.experiment.learner import has_learned
+from betafield.decisions.experiment.learner import Learner
 from betafield.decisions.experiment.neighbours import Neighbours
 from betafield.decisions.experiment.standing import StandingPoints
 from betafield.decisions.space import Space
 
 if TYPE_CHECKING:
-    from betafield.estimators import SmoothBetaClassifier
-    from betafield.field import Field
+    from betafield.methods import AnyField
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 # A new generator each time, all alike.
 Dice = Callable[[], np.random.Generator]
+
+
+class Unknown(NamedTuple):
+    """Trials (n, d) that the posterior does not know: told in this round, and pending."""
+
+    told: Floats
+    pending: Floats
 
 
 @dataclass
@@ -73,9 +76,11 @@ class Placing:
     near: int = 32
     only: Floats | None = field(init=False)
     # What was computed for the ask before, and the trials told until then.
-    _last: tuple[Field, bytes, Scene] | None = field(default=None, init=False)
+    _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
     _standing: StandingPoints | None = field(default=None, init=False)
     _told: Neighbours = field(default_factory=Neighbours, init=False)
+    # What the trials of a round leave of the scores of its candidates, and how many they are.
+    _left: tuple[Scene, int, Floats] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.only = self.goal.only(self.space)
@@ -92,7 +97,7 @@ class Placing:
 
     def next(
         self,
-        model: SmoothBetaClassifier,
+        learner: Learner,
         history: History,
         held: Floats,
         batch: list[tuple[Floats, str]],
@@ -101,7 +106,7 @@ class Placing:
 
         Parameters
         ----------
-        model : SmoothBetaClassifier
+        learner : Learner
         history : History
         held : array of shape (d,)
             Values that are fixed; NaN for those to be chosen.
@@ -113,13 +118,14 @@ class Placing:
         allowed = functools.partial(self._allowed, self._rooms(history, pending), pending)
         if self.strategy in PLAIN:
             return self._plain(self.strategy, k, held, allowed), f"{self.strategy} placement"
-        learned = model.n_trials_ if has_learned(model) else 0
-        if not learned or learned + len(pending) < self.start:
+        field = learner.field
+        if field is None or learner.model.n_trials_ + len(pending) < self.start:
             why = f"one of the first {self.start}, spread over the space before much is known"
             return self._plain("sobol", k, held, allowed), why
-        return self._best(model.field_, held, allowed, pending, self._dice(k))
+        unknown = Unknown(history.last_told_rows(learner.n_since), pending)
+        return self._best(field, held, allowed, unknown, self._dice(k))
 
-    def overview(self, field: Field) -> Scene:
+    def overview(self, field: AnyField) -> Scene:
         """Return the candidates and their posteriors, nothing fixed."""
         return self._at(field, self.candidates)
 
@@ -146,40 +152,41 @@ class Placing:
 
     def _best(
         self,
-        field: Field,
+        field: AnyField,
         held: Floats,
         allowed: Callable[[Floats], Bools],
-        pending: Floats,
+        unknown: Unknown,
         dice: Dice,
     ) -> tuple[Floats, str]:
         """Return the point that the strategy finds best, and why."""
         scene = self._scene(field, held)
-        row, value, scores = self._pick(scene, allowed(scene.rows), pending, dice)
+        row, value, scores = self._pick(scene, allowed(scene.rows), unknown, dice)
         n = len(scene.rows)
         if self.only is None and np.isnan(held).any():
             near = self._at(field, self._around(row, held, dice()))
             # The row itself is among them, and is allowed.
-            row, value, scores = self._pick(near, allowed(near.rows), pending, dice)
+            row, value, scores = self._pick(near, allowed(near.rows), unknown, dice)
             n += self.near - 1
         how = "the highest" if scores.power is None else f"drawn by its power of {scores.power:.0f}"
         return row, f"{scores.quantity} is {value:.3g} here, {how} among {n} candidates"
 
     def _pick(
-        self, scene: Scene, may: Bools, pending: Floats, dice: Dice
+        self, scene: Scene, may: Bools, unknown: Unknown, dice: Dice
     ) -> tuple[Floats, float, Scores]:
         """Return the candidate to take, what it is worth, and what all are worth."""
         scores = STRATEGIES[self.strategy](scene, dice())
         worth = scores.values
-        if len(pending) and self.only is None and self.strategy != "thompson":
-            worth = worth * self._apart(scene, pending)
         if scores.power is not None:
             # The highest of log-scores with Gumbel noise is drawn in proportion to scores.
             noise = dice().spawn(1)[0].gumbel(size=len(worth))
-            worth = scores.power * np.log(np.maximum(worth, np.finfo(float).tiny)) + noise
+            worth = scores.power * _log(worth) + noise
+        if self.only is None and self.strategy != "thompson":
+            apart = self._apart(scene, unknown)
+            worth = worth * apart if scores.power is None else worth + _log(apart)
         best = int(np.argmax(np.where(may, worth, -np.inf)))
         return scene.rows[best], float(scores.values[best]), scores
 
-    def _scene(self, field: Field, held: Floats) -> Scene:
+    def _scene(self, field: AnyField, held: Floats) -> Scene:
         """Return the candidates with what is fixed, computed once after each tell."""
         key = held.tobytes()
         if self._last is None or self._last[0] is not field or self._last[1] != key:
@@ -189,7 +196,7 @@ class Placing:
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
             posterior = self._points(rows).posterior(field)
-            scene = Scene(field, self.goal, rows, self.space.shares(rows), posterior)
+            scene = Scene(self.space, field, self.goal, rows, posterior)
             self._last = field, key, scene
         return self._last[2]
 
@@ -199,8 +206,8 @@ class Placing:
             self._standing = StandingPoints(rows)
         return self._standing
 
-    def _at(self, field: Field, rows: Floats) -> Scene:
-        return Scene(field, self.goal, rows, self.space.shares(rows), field.posterior(rows))
+    def _at(self, field: AnyField, rows: Floats) -> Scene:
+        return Scene(self.space, field, self.goal, rows, field.posterior(rows))
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
         """Return the row and points around it, about as far as its neighbours are."""
@@ -211,10 +218,31 @@ class Placing:
         rows[0] = row
         return np.where(free, rows, row)
 
-    def _apart(self, scene: Scene, pending: Floats) -> Floats:
-        """Return what is left of scores near pending trials: the distance in windows, up to 1."""
-        stretch = windows_per_side(scene.field)
-        steps = (scene.shares[:, None, :] - self.space.shares(pending)) * stretch
+    def _apart(self, scene: Scene, unknown: Unknown) -> Floats:
+        """Return what is left of scores near trials that are not known: the distance, up to 1."""
+        return self._after_round(scene, unknown.told) * self._between(scene, unknown.pending)
+
+    def _after_round(self, scene: Scene, told: Floats) -> Floats:
+        """Return what the trials of the round leave, one after the other, as there may be many."""
+        if self._last is None or scene is not self._last[2]:
+            return self._between(scene, told)
+        if self._left is None or self._left[0] is not scene:
+            self._left = scene, 0, np.ones(len(scene.rows))
+        _, n, left = self._left
+        for row in told[n:]:
+            left = left * self._between(scene, row[None])
+        self._left = scene, len(told), left
+        return left
+
+    def _between(self, scene: Scene, rows: Floats) -> Floats:
+        """Return the product of the distances to rows, each up to 1.
+
+        They are measured in how far trials are shared: their reach, but no more than the width that
+        theory has, for a process shares trials over less than its length scales once it has many.
+        """
+        widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
+        (_, reach), *_ = scene.reaches
+        steps = (scene.shares[:, None, :] - self.space.shares(rows)) / np.minimum(reach, widest)
         return np.asarray(np.minimum(np.sqrt((steps**2).sum(axis=2)), 1.0).prod(axis=1))
 
     def _allowed(
@@ -229,10 +257,11 @@ class Placing:
         if distances is not None:
             free &= distances(rows) >= self.spread
         if not free.any():
-            raise ValueError(
-                f"spread: none of {len(rows)} candidates is {self.spread:g} away from all "
-                "trials so far, and none may be asked for twice"
-            )
+            if self.spread:
+                what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
+            else:
+                what = f"fixed: found values that leave {len(rows)} candidates, none of them beside"
+            raise ValueError(f"{what} trials so far, and none may be asked for twice")
         return np.asarray(free)
 
     def _rooms(self, history: History, pending: Floats) -> Callable[[Floats], Floats] | None:
@@ -248,6 +277,10 @@ class Placing:
             return np.minimum(self._told.distances(shares), waiting.distances(shares))
 
         return distances
+
+
+def _log(values: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(values, np.finfo(float).tiny)))
 
 
 def _matching(rows: Floats, held: Floats) -> Floats:

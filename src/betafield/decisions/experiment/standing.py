@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from betafield.field import Field
+    from betafield.methods import AnyField
     from betafield.posteriors import Posterior
     from betafield.windows import Forest, Standing
 
@@ -34,7 +34,7 @@ class StandingPoints:
         self.rows = rows
         self._asked: Standing | None = None
 
-    def posterior(self, field: Field) -> Posterior:
+    def posterior(self, field: AnyField) -> Posterior:
         """Return `field.posterior(rows)`."""
         return field.posterior(self.rows, self._sums)
 

@@ -14,6 +14,9 @@ from betafield.decisions.tracker.tracker import RiskTracker
 
 Floats = npt.NDArray[np.float64]
 
+# Trials per unit of time; with fewer, times would be beyond all floats.
+SLOWEST = 1e-100
+
 
 class FalseAlarms(NamedTuple):
     """What a simulation without any true alarm has seen.
@@ -80,13 +83,13 @@ def false_alarm_rate(
     >>> found.began, found.per_100_000
     (0, 0.0)
     """
-    checks.positive("rate", rate)
+    rate = checks.number("rate", rate, f"a number from {SLOWEST} on is needed", low=SLOWEST)
     given = dict(checks.instance("options", options, Mapping, "a mapping of them is needed"))
     if given.get("bounds") is None:
         raise ValueError("options: found no bounds; trials are made within them")
     for name, value in (("batch", batch), ("n_trials", n_trials)):
         checks.whole(name, value, 1, 10**12)
-    tracker, rng = RiskTracker(**given), _generator(random_state)
+    tracker, rng = RiskTracker(**given), checks.generator("random_state", random_state)
     low, high = box(tracker.bounds).T
     limit, time, began, looks, above = tracker.threshold, 0.0, 0, 0, 0
     for start in range(0, n_trials, batch):
@@ -108,11 +111,3 @@ def _risk(risk: Any, t: int, most: float) -> Floats:
     at = np.broadcast_to(found, t)
     checks.require_all((at >= 0) & (at <= most), "risk", at, f"from 0 to {most} are allowed")
     return at
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        rule = "a whole number from 0 on, or a generator, is needed"
-        raise type(error)(f"random_state: found {checks.spelled(random_state)}; {rule}") from error

@@ -253,6 +253,4 @@ def checked_times(times: Any, t: int) -> Floats:
         )
     if given.shape not in ((), (t,)):
         raise ValueError(f"times: found shape {given.shape}; ({t},) is needed, one a row of X")
-    array = np.broadcast_to(given.astype(np.float64), t)
-    checks.require_all(np.isfinite(array), "times", array, "every time must be a finite number")
-    return array
+    return np.broadcast_to(checks.finite("times", given, "every time must be a finite number"), t)

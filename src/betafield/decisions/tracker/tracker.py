@@ -381,13 +381,16 @@ class RiskTracker:
         outcome, place = np.nonzero(recalled.counts > LEAST)
         context = recalled.axes[d:, place].T
         model = SmoothBetaClassifier(self.bandwidth, bounds=bounds, prior=self.prior)
-        return model.partial_fit(
+        model.partial_fit(
             recalled.axes[:d, place].T,
             outcome,
             classes=[0, 1],
             sample_weight=recalled.counts[outcome, place],
             context=None if np.all(context == UNDISTORTED) else context,
-        ).field_
+        )
+        field = model.field_
+        assert isinstance(field, Field)  # of windows, for their width is given
+        return field
 
     def _asked(self, state: State, time: Any) -> float | None:
         """Return the time that is asked for; None if there is none yet."""

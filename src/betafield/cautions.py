@@ -1,0 +1,97 @@
+"""What may be wrong with an answer, said aloud: warnings, each with what to do about it.
+
+after a fit     features that are constant or number the rows, rows that vary more than trials can,
+                a basis that is too small
+with an answer  points far from all trials
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.methods import AnyField
+from betafield.smooth import SmoothField
+
+Floats = npt.NDArray[np.float64]
+
+# The share of points far from all trials, and the spread of rows, beyond which it is said.
+FAR, OVERDISPERSED = 0.05, 2.0
+# Rows below which their spread shows nothing, or numbers of rows are chance.
+FEW_ROWS, FEW_LEVELS = 20, 20
+
+
+class FieldWarning(UserWarning):
+    """An answer that may not be what it seems, and what to do about it."""
+
+
+def after_learning(field: AnyField) -> None:
+    """Warn of what a field that has just been learned shows."""
+    if isinstance(field, SmoothField):
+        for said in chain(_of_features(field), _of_rows(field), _of_basis(field)):
+            _warn(said)
+
+
+def at_points(field: AnyField, points: Floats) -> None:
+    """Warn, once, if many of these points are far from all trials."""
+    if not isinstance(field, SmoothField) or not len(points):
+        return
+    far = np.mean(np.all([smooth.far(points) for smooth in field.smooth], axis=0))
+    if far > FAR:
+        _warn(
+            f"X: {far:.0%} of {len(points)} points are further than two length scales from every "
+            "trial; answers there are the base rate with a wide interval, so ask nearer to the "
+            "trials, or make some there"
+        )
+
+
+def _warn(said: str) -> None:
+    # The caller of the estimator's method.
+    warnings.warn(said, FieldWarning, stacklevel=4)
+
+
+def _of_features(field: SmoothField) -> Iterator[str]:
+    points, counts, _, _ = field.sums.rows()
+    names = field.features.names
+    for a, column in enumerate(points.T):
+        name = f"column {a}" if names is None else repr(names[a])
+        low, high = field.bounds[a]
+        if low == high:
+            yield f"X: {name} is constant, {low:g}; it says nothing and can be left out"
+        elif _numbers_rows(column, counts.shape[1]):
+            yield (
+                f"X: {name} has as many whole numbers as there are rows, so it seems to number "
+                "them; leave it out unless neighbours are alike"
+            )
+
+
+def _numbers_rows(column: Floats, n_rows: int) -> bool:
+    """Return whether a column has the numbers of the rows."""
+    if n_rows < FEW_LEVELS or np.ptp(column) != n_rows - 1:
+        return False
+    return bool(np.all(column == np.floor(column)) and len(np.unique(column)) == n_rows)
+
+
+def _of_rows(field: SmoothField) -> Iterator[str]:
+    for smooth in field.smooth[:1]:
+        spread = smooth.overdispersion()
+        rows = smooth.fits[0].problem.rows
+        several = np.count_nonzero(rows.n >= 2.0)
+        if spread > OVERDISPERSED and several >= FEW_ROWS and not smooth.windows:
+            yield (
+                f"X: trials at a place vary {spread:.1f} times as much as independent ones would, "
+                "so intervals are too narrow; something that trials of a row share is missing "
+                "from the features"
+            )
+
+
+def _of_basis(field: SmoothField) -> Iterator[str]:
+    if any(smooth.is_capped for smooth in field.smooth):
+        yield (
+            "X: the field seems rougher than its process can follow; fewer features, bounds around "
+            "what matters, or method='windows' would show more"
+        )

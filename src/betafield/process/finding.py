@@ -1,0 +1,254 @@
+"""Learning what process and windows are to be like: most of the work of a fit.
+
+Processes are fitted under both links and in the units that are worth a try (`scales`), from 3,000
+trials on and with one or two features a rougher one too, and weighed by evidence; windows of their
+residuals are weighed by leaving trials out (`scores`). Where windows along a single feature with
+levels are of use, a process is fitted jointly with effects of those levels, and kept if it predicts
+trials left out better. Where questions differ, about places or levels that were seen or not, places
+and levels are left out whole (`groups`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process.basis import Effects
+from betafield.process.boxes import Box
+from betafield.process.fit import Fit, fit, weights
+from betafield.process.found import NONE, Component, Found, Window
+from betafield.process.groups import by_group, level_effects
+from betafield.process.ladder import WIDTHS
+from betafield.process.links import LOGIT
+from betafield.process.residuals import Window as Candidate
+from betafield.process.rows import COARSE, FINE, Levels, Rows
+from betafield.process.scales import Scale, fitted
+from betafield.process.scores import TEMPERATURE, Contest, Scored, contest, scored, weighed
+from betafield.process.sums import Sums
+
+Floats = npt.NDArray[np.float64]
+Kept = tuple[tuple[Candidate | None, ...], Floats]
+
+# Processes of less weight are not kept.
+LIGHT = 0.01
+# ν of the rougher process, trials and features for which it is tried, how much longer its length
+# scales are at the start, and steps that it is worth.
+SMOOTHNESS, ROUGH_FROM, ROUGH_FEATURES, LONGER, STEPS = 2.5, 3_000, 2, 1.5, 6
+# Levels of a feature, and trials per level, at the least; the weight of windows along it.
+FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
+# Levels within a length scale up to which it is short; beside effects of levels, the length scale
+# at the start, and their variance if no window tells it.
+SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
+# Weight of windows of single levels from which a new level has their variance on top.
+SURE = 0.5
+# Places are left out whole if trials are so many times as many.
+REPEATED = 1.1
+
+
+class Process(NamedTuple):
+    """A fitted process, its units and its box."""
+
+    scale: Scale
+    box: Box
+    fit: Fit
+
+
+def find(
+    sums: Sums,
+    bounds: Floats,
+    with_windows: bool = True,
+    scale: str | tuple[str, ...] = "auto",
+) -> Found:
+    """Return what process and windows are best for these trials.
+
+    Parameters
+    ----------
+    sums : Sums
+        The trials.
+    bounds : array of shape (d, 2)
+        The domain, in own units.
+    with_windows : bool
+        Whether windows of the process's residuals are weighed against it.
+    scale : {"auto", "range", "rank", "log"} or tuple of one of the last three per feature
+        Units in which the field is smooth: the features' own, ranks or logarithms. "auto" weighs
+        them by evidence.
+    """
+    processes = _processes(sums, bounds, scale)
+    if not with_windows:
+        return _found(processes)
+    levels = sums.levels()
+    fine = sums.rows(processes[0].box, FINE, levels)
+    match = _contest(processes, fine)
+    result = scored(match)
+    feature = _levelled(match, weighed(result), sums, levels)
+    if feature is not None:
+        joint = _joint(sums, processes[0], levels, feature, match, weighed(result))
+        other = _contest([joint], fine)
+        outcome = scored(other)
+        if _is_better(joint, outcome, processes[0], result):
+            processes, match, result = [joint], other, outcome
+    return _weighed(_found(processes), match, result, _with_levels(sums, levels))
+
+
+def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:
+    """Return processes that are not light, the heaviest first."""
+    tried = fitted(sums, bounds, scale)
+    each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
+    d, t = len(bounds), float(tried[0].rows.n.sum())
+    if d <= ROUGH_FEATURES and t >= ROUGH_FROM:
+        each.append(_rougher(each))
+    w = weights(tuple(process.fit for process in each))
+    return [each[i] for i in np.argsort(-w, kind="stable") if w[i] > LIGHT]
+
+
+def _rougher(processes: list[Process]) -> Process:
+    """Return a Matérn process like the heaviest one."""
+    w = weights(tuple(process.fit for process in processes))
+    best = processes[int(np.argmax(w))]
+    start = best.fit.theta.copy()
+    start[1:] += math.log(LONGER)
+    problem = best.fit.problem
+    return best._replace(fit=fit(problem.rows, problem.link, start, SMOOTHNESS, steps=STEPS))
+
+
+def _found(processes: list[Process]) -> Found:
+    return Found(tuple(_component(process) for process in processes))
+
+
+def _component(process: Process) -> Component:
+    _, link, prior = process.fit.problem
+    effect = None if prior.effects is None else prior.effects.feature
+    return Component(link.name, prior.smoothness, process.fit.theta, process.scale, effect)
+
+
+def _contest(processes: list[Process], fine: Rows) -> Contest:
+    fits = tuple(process.fit for process in processes)
+    return contest(fits, fine, tuple(places([process.box for process in processes], fine)))
+
+
+def inside(boxes: list[Box], points: Floats) -> list[Floats]:
+    """Return points in units of every box; boxes that are the same are asked once."""
+    known = {id(box): box for box in boxes}
+    x = {key: box.inside(points) for key, box in known.items()}
+    return [x[id(box)] for box in boxes]
+
+
+def places(boxes: list[Box], rows: Rows) -> list[Floats]:
+    """Return where rows of the first box are in every box."""
+    if all(box is boxes[0] for box in boxes):
+        return [rows.x] * len(boxes)
+    xs = inside(boxes, boxes[0].outside(rows.x))
+    is_own = [box is boxes[0] for box in boxes]
+    return [rows.x if own else np.clip(x, 0.0, 1.0) for x, own in zip(xs, is_own, strict=True)]
+
+
+# Levels ------------------------------------------------------------------------------------
+
+
+def _with_levels(sums: Sums, levels: Levels) -> list[int]:
+    """Return the features with levels that trials can tell apart."""
+    t = float(sums.trials.sum()) * sums.unit
+    return [
+        a
+        for a, at in enumerate(levels)
+        if at is not None and len(at) >= FEWEST_LEVELS and PER_LEVEL * len(at) <= t
+    ]
+
+
+def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | None:
+    """Return the feature whose levels seem to have effects of their own.
+
+    Windows along it alone are of use, or the process is as short as a few of its levels.
+    """
+    if match.rows.x.shape[1] not in COARSE.cells:
+        return None
+    signs = {}
+    for a in _with_levels(sums, levels):
+        at = levels[a]
+        assert at is not None
+        is_short = float(match.best.lengths[a]) * len(at) < SHORT
+        signs[a] = _along(match, kept, a)[0] + is_short
+    best = max(signs, key=lambda a: signs[a], default=0)
+    return best if signs.get(best, 0.0) >= OF_USE else None
+
+
+def _is_better(joint: Process, outcome: Scored, plain: Process, result: Scored) -> bool:
+    """Return whether trials left out speak for the joint process, or evidence if they hardly do."""
+    gain = float(outcome.scores.max() - result.scores.max())
+    return gain > 0.0 or (gain > -TEMPERATURE and joint.fit.objective > plain.fit.objective)
+
+
+def _along(match: Contest, kept: Kept, feature: int) -> tuple[float, float]:
+    """Return the weight of windows that hold one level of a feature each, and Σ τ · weight."""
+    spacing = np.diff(np.unique(match.rows.x[:, feature])).min(initial=1.0)
+    return level_effects(*kept, match.ways, feature, float(spacing))
+
+
+def effects(levels: Levels, box: Box, feature: int) -> Effects:
+    """Return the levels of a feature in units of a box."""
+    at = levels[feature]
+    assert at is not None
+    return Effects(feature, np.unique(np.clip(box.axes[feature].inside(at), 0.0, 1.0)))
+
+
+def alone(levels: Levels, feature: int) -> Levels:
+    """Return the levels of one feature only."""
+    return tuple(at if a == feature else None for a, at in enumerate(levels))
+
+
+def _joint(
+    sums: Sums, best: Process, levels: Levels, feature: int, match: Contest, kept: Kept
+) -> Process:
+    """Return a process fitted jointly with effects of a feature's levels."""
+    rows = sums.rows(best.box, COARSE, alone(levels, feature))
+    weight, total = _along(match, kept, feature)
+    tau = total / weight if weight > 0.0 else TAU
+    start = np.append(best.fit.theta, 0.5 * math.log(tau))
+    start[0] -= math.log(best.fit.problem.link.scale)
+    start[1 + feature] = max(start[1 + feature], SMOOTH)
+    return best._replace(fit=fit(rows, LOGIT, start, effects=effects(levels, best.box, feature)))
+
+
+# Weights by what is asked ------------------------------------------------------------------
+
+
+def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) -> Found:
+    """Return what was found with windows and their weights by what is asked."""
+    kept = weighed(result)
+    if len(kept[0]) == 1:
+        return found
+    d = match.rows.x.shape[1]
+    by_question: list[Kept] = [kept] * (2 + d)
+    rows = match.rows
+    if rows.is_places and rows.n.sum() >= REPEATED * len(rows.x):
+        by_question[1] = _grouped(match, rows.x)
+    spread = np.zeros(d)
+    for a in features:
+        by_question[2 + a] = _grouped(match, rows.x[:, a])
+        weight, variance = _along(match, kept, a)
+        spread[a] = variance if weight >= SURE else 0.0
+    return found._replace(
+        windows=tuple(_windows(match, by_question)), spread=spread if features else NONE
+    )
+
+
+def _grouped(match: Contest, labels: Floats) -> Kept:
+    grouped = by_group(match, labels)
+    return weighed(grouped.scored, grouped.temperature)
+
+
+def _windows(match: Contest, by_question: list[Kept]) -> list[Window]:
+    """Return the windows that any question has, with their weights."""
+    tables = [dict(zip(*kept, strict=True)) for kept in by_question]
+    is_one = all(kept is by_question[0] for kept in by_question)
+    every = dict.fromkeys(w for table in tables for w in table if w is not None)
+    found = []
+    for window in sorted(every):
+        w = [float(table.get(window, 0.0)) for table in tables]
+        stretch, width = match.ways[window.stretch], float(WIDTHS[window.width])
+        others = NONE if is_one else np.array(w[1:])
+        found.append(Window(stretch, width, window.tau, w[0], others))
+    return found

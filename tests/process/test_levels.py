@@ -1,0 +1,181 @@
+"""Effects of levels: the design against its matrix, fits against scikit-learn, new levels."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from betafield.process import law, leaving, mixtures
+from betafield.process.basis import Effects, Prior, basis
+from betafield.process.design import design, matrix
+from betafield.process.fit import Problem, fit, settled
+from betafield.process.following import Following
+from betafield.process.ladder import WIDTHS
+from betafield.process.laplace import mode, slopes
+from betafield.process.links import LOGIT
+from betafield.process.model import Sums, build, find
+from betafield.process.rows import Rows, by_place
+
+SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
+
+
+def days(t, seed, levels=30, new=()):
+    """Trials on days with effects of their own, some days never."""
+    rng = np.random.default_rng(seed)
+    effect = np.random.default_rng(99).normal(size=levels)
+    day = rng.choice(np.setdiff1d(np.arange(levels), new), size=t)
+    x = np.column_stack([(day + 0.5) / levels, rng.random(t)])
+    y = rng.random(t) < expit(effect[day] + 0.8 * (x[:, 1] - 0.5))
+    rows = by_place(Rows(x, np.ones(t, np.int64), y * 1, np.tile([0.0, 1.0], (t, 1))))
+    return rows, effect
+
+
+def problem(rows):
+    at = Effects(0, np.unique(rows.x[:, 0]))
+    return Problem(rows, LOGIT, Prior(LOGIT.scale, float(rows.n.sum()), None, at))
+
+
+THETA = np.log([1.0, 0.8, 0.45, 0.6])
+
+
+def test_products_are_those_of_the_matrix():
+    rows, _ = days(200, 1)
+    functions = basis(THETA, problem(rows).prior)
+    phi, P = design(functions, rows.x), matrix(functions, rows.x)
+    rng = np.random.default_rng(2)
+    b, r, w = rng.normal(size=P.shape[1]), rng.normal(size=200), rng.random(200)
+    S = rng.normal(size=(P.shape[1],) * 2)
+    S = S @ S.T
+    assert P.shape[1] == len(functions.J) + 30
+    np.testing.assert_allclose(phi.values(b), P @ b, atol=1e-10)
+    np.testing.assert_allclose(phi.adjoint(r), P.T @ r, atol=1e-10)
+    expected = np.eye(len(b)) + P.T @ (w[:, None] * P)
+    np.testing.assert_allclose(phi.information(w), expected, atol=1e-9)
+    np.testing.assert_allclose(phi.forms(S), np.einsum("ij,jk,ik->i", P, S, P), rtol=1e-9)
+
+
+def test_levels_never_seen_have_the_variance_of_levels():
+    rows, _ = days(200, 1)
+    functions = basis(THETA, problem(rows).prior)
+    x = np.array([[0.123, 0.4], [rows.x[0, 0], 0.4], [7.0, 0.4]])
+    new = design(functions, x)
+    zero = np.zeros((len(functions.root),) * 2)
+    np.testing.assert_allclose(new.forms(zero), [0.36, 0.0, 0.36])
+    b = np.zeros(len(functions.root))
+    b[len(functions.J) :] = 1.0
+    np.testing.assert_allclose(new.values(b), [0.0, 0.6, 0.0])
+
+
+def test_slopes_are_those_of_the_evidence():
+    given = problem(days(300, 3)[0])
+
+    def objective(theta):
+        return mode(theta, *given).evidence
+
+    found = slopes(mode(THETA, *given), given.rows).gradient
+    exact = approx_fprime(THETA, objective, 1e-5)
+    np.testing.assert_allclose(found, exact, rtol=0.02, atol=0.02)
+
+
+def test_effects_alone_are_a_ridge_regression():
+    """With hardly any process left, levels are what scikit-learn's penalised logit says."""
+    rows, _ = days(600, 4)
+    theta = np.array([np.log(1e-4), 0.0, 0.0, np.log(0.7)])
+    found = settled(problem(rows), theta)
+    onehot = (rows.x[:, :1] == np.unique(rows.x[:, 0])) * 0.7
+    columns = np.column_stack([onehot, np.full(len(onehot), 2.0)])  # the constant has variance 4
+    peer = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=1000)
+    f = peer.fit(columns, rows.k).decision_function(columns)
+    np.testing.assert_allclose(found.mode.f, f, atol=1e-3)
+
+
+def test_leaving_out_is_that_of_refits():
+    rows, _ = days(250, 5, levels=15)
+    found = fit(rows, LOGIT, THETA, effects=problem(rows).prior.effects)
+    scores = leaving.log_score(leaving.trials(found), rows.n, rows.k)
+    gaps = []
+    for i in range(0, 250, 12):
+        others = rows.taken(np.delete(np.arange(250), i))
+        again = settled(found.problem._replace(rows=others), found.theta)
+        p = mixtures.mean(law.laws((again,), rows.x[i : i + 1]))[0]
+        gaps.append(scores[i] - np.log(p if rows.k[i] else 1.0 - p))
+    assert np.abs(gaps).mean() < 0.03
+    assert abs(np.mean(gaps)) < 0.02
+
+
+@pytest.mark.parametrize("way", [(1.0, 1.0), (1.0, 0.0), (0.0, 1.0)])
+def test_covariances_are_averaged_over_windows_level_by_level(way):
+    rows, _ = days(600, 6)
+    found = settled(problem(rows), THETA)
+    follow, stretch = Following.of(found, rows), np.array(way)
+    P = matrix(found.mode.basis, rows.x)
+    queries, turned = rows.x[::20], P[::20] @ found.slopes.S
+    others = np.arange(0, 600, 20)[:, None] != np.arange(600)
+    pairs = turned @ P.T * follow.follow * others
+    apart = np.abs((queries[:, None] - rows.x) * stretch).max(axis=2)
+    means = follow.means(queries, turned, stretch)
+    for b, width in enumerate(WIDTHS):
+        held = apart <= width
+        found_sum = means[:, b] * (follow.follow * (held & others)).sum(axis=1)
+        size = np.abs(pairs * held).sum(axis=1).max()
+        assert np.abs((pairs * held).sum(axis=1) - found_sum).mean() <= 0.1 * size + 0.02
+
+
+def test_days_that_were_not_seen_have_wide_intervals():
+    new = np.arange(0, 30, 6)
+    rows, effect = days(3_000, 7, new=new)
+    given = Sums(rows.x, rows.trials, rows.successes)
+    found = find(given, SQUARE)
+    assert found.components[0].effect == 0
+    smooth = build(given, SQUARE, found)
+    days_of = {"new": new, "seen": np.setdiff1d(np.arange(30), new)}
+    widths = {}
+    for kind, day in days_of.items():
+        x = np.column_stack([(day + 0.5) / 30, np.full(len(day), 0.5)])
+        low, high = mixtures.interval(smooth.laws(x))
+        widths[kind] = np.mean(high - low)
+        assert np.mean((low <= expit(effect[day])) & (expit(effect[day]) <= high)) >= 0.8
+    assert widths["new"] > 2.0 * widths["seen"]
+
+
+def test_order_cannot_be_seen_with_levels():
+    rows, _ = days(2_000, 8)
+    order = np.random.default_rng(9).permutation(2_000)
+    x = np.concatenate([rows.x[:20], np.random.default_rng(10).random((20, 2))])
+    laws = []
+    for at in (np.arange(2_000), order):
+        given = Sums(rows.x[at], rows.trials[at], rows.successes[at])
+        laws.append(build(given, SQUARE, find(given, SQUARE)).laws(x))
+    for a, b in zip(laws[0][1:], laws[1][1:], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def cells(t, seed):
+    """Trials at a lattice of places with effects of their own."""
+    rng = np.random.default_rng(seed)
+    effect = np.random.default_rng(98).normal(0.0, 1.5, size=(12, 12))
+    at = rng.integers(12, size=(t, 2))
+    y = rng.random(t) < expit(effect[at[:, 0], at[:, 1]])
+    return Sums((at + 0.5) / 12, np.ones(t, np.int64), y.astype(np.int64)), effect
+
+
+def test_what_is_asked_decides_the_weights():
+    """A place that was seen has its own window; one that was not has none."""
+    given, effect = cells(6_000, 11)
+    keep = (given.points[:, 0] != 0.5 / 12) | (given.points[:, 1] != 0.5 / 12)
+    given = Sums(given.points[keep], given.trials[keep], given.successes[keep])
+    found = find(given, SQUARE)
+    narrow = [window for window in found.windows if window.width == 0.0]
+    assert sum(window.weight for window in narrow) > 0.05
+    assert all(window.others.shape == (3,) for window in found.windows)
+    laws = build(given, SQUARE, found).laws(np.array([[1.5 / 12, 1.5 / 12], [0.5 / 12, 0.5 / 12]]))
+    assert laws.weights.shape == laws.centres.shape
+    np.testing.assert_allclose(laws.weights.sum(axis=0), 1.0)
+    low, high = mixtures.interval(laws)
+    assert low[0] < expit(effect[1, 1]) < high[0]
+    assert sum(window.others[0] for window in narrow) < sum(window.weight for window in narrow)
+    for w, q in ((laws.weights[:, i], i) for i in (0, 1)):
+        one = law.Laws(laws.links, w, laws.centres[:, [q]], laws.deviations[:, [q]])
+        assert mixtures.quantile(one, 0.5)[0] == pytest.approx(mixtures.quantile(laws, 0.5)[q])
+        assert mixtures.mean(one)[0] == pytest.approx(mixtures.mean(laws)[q])

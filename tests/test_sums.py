@@ -1,0 +1,48 @@
+"""Sums by place keep every trial, whatever its context."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betafield.evidence.encode import counted
+from betafield.sums import Sums
+
+# Seen as they are, affine, affine and mirrored, polynomial.
+CONTEXTS = {
+    2: [[0.0, 1.0], [0.25, 1.0], [0.9, 0.1]],
+    3: [[0.0, 0.5, 1.0], [0.25, 0.625, 1.0], [0.0, 0.75, 1.0]],
+}
+
+
+@given(
+    chosen=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), min_size=1),
+    coefficients=st.sampled_from(sorted(CONTEXTS)),
+)
+def test_all_trials_are_kept_under_their_contexts(chosen, coefficients):
+    which, place, success = (np.array(each) for each in zip(*chosen, strict=True))
+    context = np.array(CONTEXTS[coefficients])[which]
+    points, outcomes = place[:, None] / 4, np.stack([~success, success])
+    sums = Sums.of(points, 2, counted(outcomes, None, context))
+    found = sums.plus(sums).distinct().rows()
+    assert found.counts.sum() == 2 * len(chosen) == 2 * sums.totals.number()
+    curve = np.linspace(0.0, 1.0, 7)
+    seen = [[0.0, 1.0]] * len(found.points) if found.context is None else found.context
+    for x, count, row in zip(found.points, found.counts.T, _at(seen, curve), strict=True):
+        alike = (points == x).all(axis=1) & np.isclose(_at(context, curve), row).all(axis=1)
+        assert count.tolist() == (2 * outcomes[:, alike].sum(axis=1)).tolist()
+
+
+def _at(context, pi):
+    """Return the success probability at each π, by de Casteljau's algorithm."""
+    level = np.repeat(np.asarray(context)[:, :, None], len(pi), axis=2)
+    while level.shape[1] > 1:
+        level = (1.0 - pi) * level[:, :-1] + pi * level[:, 1:]
+    return level[:, 0]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25])
+def test_one_context_for_all(rate):
+    context = np.tile([rate, 1.0], (3, 1))
+    sums = Sums.of(np.arange(3.0)[:, None], 2, counted(np.eye(2, 3, dtype=bool), None, context))
+    assert sums.size == 2
