@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from betafield import SmoothBetaClassifier, components
+from betafield import SmoothBetaClassifier
 
 DATA = Path(__file__).parent / "data" / "flights.parquet"
 PICTURE = Path("out") / "flights.png"
@@ -126,14 +126,14 @@ def main():
     _, learned = timed(learn, model, flights)
     posterior, asked = timed(model.posterior, grid)
     near_days, near_hours = model.length_scales_
+    windows = model.weights_["weight"][model.weights_["part"] == "windows"].sum()
 
     print_moments(model)
     print()
     print(f"ready       in {ready:.2f} s (the first run compiles, later ones find that done)")
     print(f"learned     {model.n_trials_:,} flights in {learned:.2f} s")
-    print(f"near        {near_days:.1f} days, {near_hours:.1f} hours: what is smooth")
-    for sentence in components.told(model)[1:]:
-        print(f"            {sentence}")
+    print(f"near        {near_days:.1f} days, {near_hours:.1f} hours, for what is smooth")
+    print(f"beyond that {windows:.0%} of the weight: flights of a day and hour are late together")
     print(f"map         {grid.num_rows:,} posteriors, {asked / grid.num_rows * 1e6:.2f} µs each")
     save_map(posterior)
     print(f"picture     {PICTURE}")

@@ -40,8 +40,9 @@ and above them
 
     guarantees   what can be promised: rates, error bounds, trials needed
     observed     what a fitted model has seen
+    components   what answers are made of, in words
     survey       asking a model over its domain
-    plots        pictures: fields, calibration, bandwidths, windows
+    plots        pictures: fields, calibration, components, bandwidths, one point
     report       one page of HTML about a model
     cli          the command line
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
