@@ -21,7 +21,7 @@ def fits(kind):
         return [
             (SmoothBetaClassifier(0.3), {}),
             (SmoothBetaClassifier(), {}),
-            (SmoothBetaClassifier("loo", degree=2), {"sample_weight": rng.integers(1, 4, T) / 2}),
+            (SmoothBetaClassifier("loo"), {"sample_weight": rng.integers(1, 4, T) / 2}),
         ]
     affine = contexts.guess_lapse(rng.choice([0.1, 0.3], T), 0.1)
     return [

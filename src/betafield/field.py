@@ -249,6 +249,11 @@ class Field:
         return np.array([(self.width, score, 1.0)], dtype=WINDOW)
 
     @property
+    def levelled(self) -> tuple[int, ...]:
+        """The features whose levels have effects of their own: none."""
+        return ()
+
+    @property
     def relevance(self) -> Floats:
         """1 for every feature: windows are round in scaled units."""
         return np.ones(self.features.number)

@@ -211,6 +211,14 @@ class SmoothField:
         return np.asarray(shares.min() / shares)
 
     @property
+    def levelled(self) -> tuple[int, ...]:
+        """The features whose levels have effects of their own, which nothing between them has."""
+        each = self.serving[0]
+        effects = {one.effect for found in each for one in found.components}
+        spreads = {int(a) for found in each for a in np.flatnonzero(found.spread)}
+        return tuple(sorted(a for a in effects | spreads if a is not None))
+
+    @property
     def weights(self) -> Records:
         """The components in use, the heaviest first; of classes those of the first."""
         return _records(self.smooth[0], self.serving[0][0], self.features)

@@ -55,6 +55,17 @@ def evenly(trials: Floats, n: int) -> npt.NDArray[np.intp]:
     return np.asarray(np.minimum(np.searchsorted(reached, steps), len(reached) - 1))
 
 
+def nearest(levels: Floats, values: Floats) -> Floats:
+    """Return the level nearest to each value; levels are sorted.
+
+    Examples
+    --------
+    >>> nearest(np.array([1.0, 2.0, 7.0]), np.array([0.0, 1.6, 9.0])).tolist()
+    [1.0, 2.0, 7.0]
+    """
+    return np.asarray(levels[np.searchsorted(0.5 * (levels[1:] + levels[:-1]), values)])
+
+
 def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
     """Return the number of a class: of two, the second where none is named."""
     if class_ is None:
@@ -143,7 +154,14 @@ class Question:
         usual = AVERAGE if self.averaged else (CURVE, MAP)[len(self.chosen) - 1]
         n = usual if self.resolution is None else self.resolution
         bounds = self.model.bounds_[list(self.chosen)]
-        return tuple(np.linspace(low, high, n) for low, high in bounds.tolist())
+        evenly_spaced = (np.linspace(low, high, n) for low, high in bounds.tolist())
+        return tuple(map(self._known, self.chosen, evenly_spaced))
+
+    def _known(self, feature: int, grid: Floats) -> Floats:
+        """Return the grid, moved to levels that were seen if each has an effect of its own."""
+        if feature not in self.model.field_.levelled:
+            return grid
+        return np.unique(nearest(np.unique(self.seen.points[:, feature]), grid))
 
     @cached_property
     def points(self) -> Floats:

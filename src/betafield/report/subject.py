@@ -144,11 +144,16 @@ class Subject:
         return np.array([survey.median(column, self.seen.trials) for column in self.seen.points.T])
 
     def axis(self, k: int, n: int, ends: bool = True) -> Floats:
-        """Return n coordinates of feature k: from end to end, or the middles of n cells."""
+        """Return n coordinates of feature k: from end to end, or the middles of n cells.
+
+        Where levels have effects of their own, the levels nearest to these.
+        """
         low, high = self.bounds[k]
-        if ends:
-            return np.linspace(low, high, n)
-        return np.asarray(low + (high - low) * (np.arange(n) + 0.5) / n)
+        steps = np.linspace(0.0, 1.0, n) if ends else (np.arange(n) + 0.5) / n
+        at = low + (high - low) * steps
+        if k not in self.model.field_.levelled:
+            return np.asarray(at)
+        return survey.nearest(np.unique(self.seen.points[:, k]), at)
 
     def along(self, k: int, n: int = CURVE) -> Floats:
         """Return points from end to end of feature k, all others at their median."""
