@@ -81,10 +81,10 @@ def small():
         "line": SmoothBetaClassifier(0.3, bounds=[(0, 1)]).fit(X[:, :1], y),
         "auto": make(scale=[1.0, 2.0])
         .fit(pd.DataFrame(X, columns=["a", "b"]), y)
-        .partial_fit(pd.DataFrame(X[:3], columns=["a", "b"]), y[:3]),
+        .partial_fit(pd.DataFrame(X[:1], columns=["a", "b"]), y[:1]),
         "loo": SmoothBetaClassifier("loo").fit(X[:, :1], y, sample_weight=half),
         "process": make(method="process").fit(X, y, half, affine),
-        "three": make().fit(X, y + y[::-1]).partial_fit(X[:2], y[:2]),
+        "three": make().fit(X, y + y[::-1]).partial_fit(X[:1], y[:1]),
         "pools": make().fit(X, y, context=contexts.pooled(3, 0.9, 0.9)).partial_fit(X, y),
         "classes": make(0.5, prior=(1, 1, 2)).fit(X, np.array(["a", "b", "cc"])[y + y[::-1]]),
         "mean": make(0.5, sharing="mean").fit(X, y, context=affine),
