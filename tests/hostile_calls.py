@@ -22,6 +22,8 @@ from betafield import (
     report,
     testing,
 )
+from betafield.process.laws import Laws
+from betafield.process.links import LOGIT
 from hostile_values import T
 
 mpl.use("Agg")
@@ -72,6 +74,10 @@ def _often():
     return _kept("often", lambda: SmoothBetaClassifier(0.3).fit(np.tile(X, (5, 1)), np.tile(Y, 5)))
 
 
+def _chosen():
+    return _kept("chosen", lambda: SmoothBetaClassifier("loo", bounds=[(0, 1)]).fit(X, Y))
+
+
 def _distorted():
     return _kept(
         "distorted",
@@ -79,8 +85,23 @@ def _distorted():
     )
 
 
-def _weighed():
-    return _kept("weighed", lambda: SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, Y))
+def _smooth():
+    return _kept("smooth", lambda: SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, Y))
+
+
+def _smooth_distorted():
+    return _kept(
+        "smooth distorted",
+        lambda: SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, Y, context=PAIRS),
+    )
+
+
+MODELS = {
+    "": _model,
+    " distorted": _distorted,
+    " smooth": _smooth,
+    " smooth distorted": _smooth_distorted,
+}
 
 
 def _calibrated():
@@ -123,6 +144,10 @@ def _tracker():
     return _kept("tracker", make)
 
 
+def _laws():
+    return Laws((LOGIT,), np.ones(1), np.array([[0.0, 2.0]]), np.array([[1.0, 0.5]]))
+
+
 def _posterior(kind):
     makers = {
         "Beta": lambda: posteriors.Beta([1.0, 2.0], [3.0, 1.0]),
@@ -139,6 +164,7 @@ def _posterior(kind):
         "Affine": lambda: posteriors.Beta([1.0, 2.0], [3.0, 1.0]).under([0.1, 0.9]),
         "Polynomial": lambda: posteriors.Beta([1.0, 2.0], [3.0, 1.0]).under([0.0, 1.0, 0.5]),
         "LogitNormal": lambda: baselines.LogitNormal([0.0, 1.0], [1.0, 0.5]),
+        "LatentNormal": lambda: posteriors.LatentNormal(_laws()),
     }
     return _kept(kind, makers[kind])
 
@@ -186,7 +212,10 @@ def prepared():
     _experiment().save("experiment.beta")
     _bandit().save("bandit.beta")
     _tracker().save("tracker.beta")
-    pd.DataFrame({"a": X[:, 0], "y": Y}).to_csv("trials.csv", index=False)
+    # No argument has the name of a file, or an error that names the file would do.
+    table = pd.DataFrame({"x": X[:, 0], "y": Y, "n": 2, "a": "text"})
+    table.to_csv("table.csv", index=False)
+    table.to_parquet("table.parquet", index=False)
 
 
 TRIALS = {
@@ -205,12 +234,28 @@ OPTIONS = {
     "bandwidth": 0.3,
     "lipschitz": 1.0,
     "metric": "euclidean",
-    "degree": "auto",
+    "method": "auto",
     "scale": "range",
     "bounds": lambda: [(0, 1)],
     "prior": (1.0, 1.0),
     "sharing": "exact",
     "n_jobs": None,
+}
+ROWS = {
+    "paths": "table.csv",
+    "outcome": "y",
+    "features": lambda: ["x"],
+    "successes": None,
+    "trials": None,
+    "sample_weight": None,
+    "context": None,
+    "progress": False,
+    "batch_rows": 100,
+}
+FILES = {
+    "": ROWS,
+    " of Parquet": {**ROWS, "paths": "table.parquet", "sample_weight": "n"},
+    " of counts": {**ROWS, "outcome": None, "successes": "y", "trials": "n"},
 }
 BINS = {"n_bins": 4, "strategy": "quantile", "level": 0.9}
 
@@ -235,10 +280,10 @@ def _estimator_calls():
         f"{name}.auto",
         _function(
             lambda **o: SmoothBetaClassifier(**o).fit(X, Y).posterior(X).mean(),
-            **{k: v for k, v in OPTIONS.items() if k not in ("bandwidth", "degree")},
+            **{k: v for k, v in OPTIONS.items() if k != "bandwidth"},
         ),
     )
-    for kind, make in {"": _model, " distorted": _distorted, " weighed": _weighed}.items():
+    for kind, make in MODELS.items():
         learn = {"state": _knows, "learns": True, "also": ("bounds",)}
         _put(f"{name}.fit{kind}", _method(make, "fit", **learn, **TRIALS))
         _put(
@@ -261,24 +306,9 @@ def _estimator_calls():
         )
     _put(f"{name}.save", _method(_model, "save", _knows, path="model.beta"))
     _put(f"{name}.set_params", _method(_model, "set_params", _knows, bandwidth=0.2))
-    _put(
-        f"{name}.fit_files",
-        _method(
-            _model,
-            "fit_files",
-            _knows,
-            True,
-            paths="trials.csv",
-            outcome="y",
-            features=lambda: ["a"],
-            successes=None,
-            trials=None,
-            sample_weight=None,
-            context=None,
-            progress=False,
-            batch_rows=100,
-        ),
-    )
+    for kind, named in FILES.items():
+        also = ("row 0, column 'a'",)  # a cell of the file
+        _put(f"{name}.fit_files{kind}", _method(_model, "fit_files", _knows, True, also, **named))
     _put("load", _function(betafield.load, path="model.beta"))
     _put("Prior", _function(lambda **o: Prior(**o)(X), ("prior",), mean=0.5, variance=0.01))
     _put(
@@ -449,6 +479,7 @@ def _posterior_calls():
             variance=lambda: [1.0],
         ),
     )
+    _put("LatentNormal", _function(lambda **o: posteriors.LatentNormal(**o).mean(), laws=_laws))
     _put(
         "exact_mixture",
         _function(
@@ -474,6 +505,7 @@ def _posterior_calls():
         "Affine",
         "Polynomial",
         "LogitNormal",
+        "LatentNormal",
     )
     for kind in kinds:
 
@@ -703,20 +735,27 @@ def _plot_calls():
             **shown,
         ),
     )
+    for kind, make in {"": _model, " smooth": _smooth}.items():
+        _put(
+            f"WindowDisplay.from_estimator{kind}",
+            _function(
+                lambda **o: _closed(plots.WindowDisplay.from_estimator(**o)),
+                model=make,
+                x=lambda: [0.5],
+                features=None,
+                **shown,
+            ),
+        )
     _put(
-        "WindowDisplay.from_estimator",
+        "ComponentsDisplay.from_estimator",
         _function(
-            lambda **o: _closed(plots.WindowDisplay.from_estimator(**o)),
-            model=_model,
-            x=lambda: [0.5],
-            features=None,
-            **shown,
+            lambda **o: _closed(plots.ComponentsDisplay.from_estimator(**o)), model=_smooth, ax=None
         ),
     )
     _put(
         "BandwidthDisplay.from_estimator",
         _function(
-            lambda **o: _closed(plots.BandwidthDisplay.from_estimator(**o)), model=_weighed, ax=None
+            lambda **o: _closed(plots.BandwidthDisplay.from_estimator(**o)), model=_chosen, ax=None
         ),
     )
     _put(

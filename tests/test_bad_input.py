@@ -406,6 +406,11 @@ def test_a_wrong_option_is_refused_in_a_stream_too(option):
         model.partial_fit(X, Y)
 
 
+def test_a_prior_that_python_does_not_write_is_refused_by_the_default():
+    with pytest.raises(ValueError, match="prior: found a value of type int with method='auto'"):
+        SmoothBetaClassifier(prior=10**5000).fit(X, Y)
+
+
 # Priors.
 
 BAD_PRIORS = [

@@ -1,6 +1,7 @@
 """Files: read in pieces they teach what all of their rows would at once, to the bit."""
 
 import contextlib
+import enum
 import os
 import re
 import socket
@@ -262,7 +263,7 @@ def test_a_class_may_be_in_one_file_only(tmp_path):
         {"bandwidth": "loo"},
         {"bandwidth": "auto"},
         {"bandwidth": "theory"},
-        {"method": "process"},
+        {"method": "process", "bandwidth": "auto"},
         {"method": "windows"},
         {"scale": None},
         {"scale": [1.0, 10.0], "metric": "chebyshev"},
@@ -569,10 +570,11 @@ def refuse(paths, *said, error=ValueError, **options):
         ([], ValueError, ["paths: found an empty list"]),
         ("no/such.csv", FileNotFoundError, ["no/such.csv", "no such file"]),
         ("no/*.csv", FileNotFoundError, ["no/*.csv", "no file matches"]),
-        (3, TypeError, ["paths: found 3", "a folder, or a list"]),
+        (3, TypeError, ["paths: found int", "a folder, or a list"]),
         ("/dev/null", ValueError, ["paths: found '/dev/null', a device; regular files are"]),
         ([None], TypeError, ["paths: found None"]),
-        (b"a.csv", TypeError, ["paths: found 97"]),
+        (np.array(0.5), TypeError, ["paths: found ndarray", "a folder, or a list"]),
+        (b"a.csv", TypeError, ["paths: found bytes"]),
     ],
     ids=repr,
 )
@@ -620,7 +622,8 @@ def test_a_column_that_one_file_lacks_is_refused_before_any_row_is_read(suffix, 
     table.loc[0, "dose"] = np.nan
     write(table, tmp_path / "a.parquet")
     path = write(table.drop(columns=column), tmp_path / f"b{suffix}")
-    refuse(tmp_path, str(path), f"no column '{column}'", "it has 'dose'")
+    argument = "outcome" if column == "died" else "features"
+    refuse(tmp_path, str(path), f"no column '{column}' for {argument}", "it has 'dose'")
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
@@ -644,8 +647,14 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
         ({"context": ["low", "low"]}, ["column 'low' in two places"]),
         ({"context": np.ones((2, 2))}, ["context: found shape (2, 2)", "one context for all"]),
         ({"context": [0.5, 1.5]}, ["context", "1.5"]),
-        ({"batch_rows": 0}, ["batch_rows: found 0", "positive"]),
+        ({"context": [[0.5], [0.5, 1.0]]}, ["context: found rows of different lengths"]),
+        ({"context": [0.5, np.ma.masked]}, ["context row 1: found a masked value"]),
+        ({"batch_rows": 0}, ["batch_rows: found 0", "from 1 on"]),
         ({"batch_rows": 1.5}, ["batch_rows: found 1.5"]),
+        ({"batch_rows": True}, ["batch_rows: found True"]),
+        ({"batch_rows": np.timedelta64(3, "s")}, ["batch_rows: found 3 seconds"]),
+        ({"progress": np.ones(2)}, ["progress: found array", "True, False or None"]),
+        ({"progress": pd.NA}, ["progress: found <NA>", "True, False or None"]),
         ({"features": None, "context": pools}, ["features: "]),
     ],
     ids=spelled,
@@ -663,6 +672,8 @@ def test_columns_that_cannot_be_are_refused(options, said, tmp_path):
         {"features": "dose"},
         {"features": 2},
         {"features": [0, 1]},
+        {"features": np.array(0.5)},
+        {"features": np.ma.masked},
         {"outcome": 3},
         {"context": ["low", 3]},
     ],
@@ -670,6 +681,33 @@ def test_columns_that_cannot_be_are_refused(options, said, tmp_path):
 )
 def test_names_that_are_none_are_refused(options, tmp_path):
     refuse(write(trials(), tmp_path / "a.csv"), next(iter(options)), error=TypeError, **options)
+
+
+class Name(str, enum.Enum):  # noqa: UP042
+    """Text whose str() is another, unlike that of a StrEnum."""
+
+    MISSING = "missing"
+
+
+@pytest.mark.parametrize("name", [np.str_("missing"), Name.MISSING], ids=["NumPy", "enumeration"])
+def test_names_are_spelled_as_plain_text(name, tmp_path):
+    path = write(trials(), tmp_path / "a.csv")
+    for options in ({"outcome": name}, {"features": [name]}, {"context": [name, "low"]}):
+        refuse(path, f"has no column 'missing' for {next(iter(options))};", **options)
+
+
+@pytest.mark.parametrize("argument", ["features", "outcome", "sample_weight"])
+def test_numbers_that_python_does_not_write_are_no_names(argument, tmp_path):
+    names = [10**5000] if argument == "features" else 10**5000
+    said = f"{argument}: found a value of type int"
+    refuse(write(trials(), tmp_path / "a.csv"), said, error=TypeError, **{argument: names})
+    refuse([10**5000], "paths: found a value of type int", error=TypeError)
+
+
+@pytest.mark.parametrize("digits", [18, 400, 5000])
+def test_more_rows_at_once_than_can_be_counted_are_refused(digits, tmp_path):
+    path = write(trials(), tmp_path / "a.parquet")
+    refuse(path, "batch_rows: found ", "at most 9007199254740992", batch_rows=10**digits)
 
 
 def test_doubtful_features_are_refused(tmp_path):

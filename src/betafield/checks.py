@@ -195,7 +195,7 @@ def whole(
     return int(value)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any, rule: str = "True or False is needed") -> bool:
     """Return True or False.
 
     Examples
@@ -203,7 +203,7 @@ def flag(name: str, value: Any) -> bool:
     >>> flag("simultaneous", np.True_)
     True
     """
-    require(isinstance(value, bool | np.bool_), name, value, "True or False is needed")
+    require(isinstance(value, bool | np.bool_), name, value, rule)
     return bool(value)
 
 

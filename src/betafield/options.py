@@ -45,8 +45,8 @@ class Options(NamedTuple):
             self._require_smooth()
         elif self.method == "process":
             raise ValueError(
-                f"bandwidth: found {self.bandwidth!r} with method='process', which has no windows; "
-                "leave one of the two out"
+                f"bandwidth: found {checks.spelled(self.bandwidth)} with method='process', which "
+                "has no windows; leave one of the two out"
             )
         return self
 
@@ -55,8 +55,9 @@ class Options(NamedTuple):
         usual = isinstance(self.prior, list | tuple) and len(self.prior) == 2
         if not (usual and all(checks.is_number(each) and each == 1.0 for each in self.prior)):
             raise ValueError(
-                f"prior: found {self.prior!r} with method={self.method!r}, which learns what is "
-                "believed before; priors are for windows, so give method='windows' or a bandwidth"
+                f"prior: found {checks.spelled(self.prior)} with method={self.method!r}, which "
+                "learns what is believed before; priors are for windows, so give method='windows' "
+                "or a bandwidth"
             )
         if self.sharing != "exact":
             raise ValueError(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield.files.optional import arrow
+
+_CONTEXT = (
+    "one context for all rows is needed, or a list of the columns that hold its coefficients, or a "
+    "function of record batches"
+)
 
 # Roles -------------------------------------------------------------------------------------
 
@@ -45,6 +50,13 @@ class Roles:
         """All columns, the outcome first."""
         return (*([] if self.outcome is None else [self.outcome]), *self.others, *self.features)
 
+    def argument(self, name: str) -> str:
+        """Return the argument that names a column."""
+        for argument in ("outcome", "successes", "trials", "sample_weight"):
+            if getattr(self, argument) == name:
+                return argument
+        return "context" if name in self.coefficients else "features"
+
 
 def roles(
     features: Any = None,
@@ -57,14 +69,11 @@ def roles(
 ) -> Roles:
     """Return what each column is for; features still to be found are none."""
     named = {
-        "outcome": outcome,
-        "successes": successes,
-        "trials": trials,
-        "sample_weight": sample_weight,
+        "outcome": _name("outcome", outcome),
+        "successes": _name("successes", successes),
+        "trials": _name("trials", trials),
+        "sample_weight": _name("sample_weight", sample_weight),
     }
-    for argument, name in named.items():
-        if not (name is None or isinstance(name, str)):
-            raise TypeError(f"{argument}: found {name!r}; the name of a column is needed")
     if (outcome is None) == (successes is None) or (successes is None) != (trials is None):
         raise ValueError(
             "outcome: name either the column of outcomes, or those of successes and trials"
@@ -81,18 +90,31 @@ def roles(
     return found
 
 
+def _name(argument: str, name: Any) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        found = checks.spelled(name)
+        raise TypeError(f"{argument}: found {found}; the name of a column is needed")
+    return _plain(name)
+
+
+def _plain(name: str) -> str:
+    """Return text of NumPy and of enumerations, whose repr is another, as plain text."""
+    return str.__str__(name)
+
+
 def _names(argument: str, names: Any) -> tuple[str, ...]:
     if names is None:
         return ()
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument}: found {names!r}; a list of names of columns is needed")
-    found = tuple(names)
+    found = tuple(checks.items(argument, names, "a list of names of columns is needed"))
     for name in found:
         if not isinstance(name, str):
-            raise TypeError(f"{argument}: found {name!r} in a list; names of columns are needed")
+            odd = checks.spelled(name)
+            raise TypeError(f"{argument}: found {odd} in a list; names of columns are needed")
     if not found:
         raise ValueError(f"{argument}: found no names; one column at least is needed")
-    return found
+    return tuple(map(_plain, found))
 
 
 def _context(context: Any) -> Any:
@@ -100,12 +122,9 @@ def _context(context: Any) -> Any:
         return context
     if isinstance(context, list | tuple) and any(isinstance(each, str) for each in context):
         return _names("context", context)
-    array = np.atleast_2d(np.asarray(context))
+    array = np.atleast_2d(checks.array("context", context, _CONTEXT))
     if array.shape[0] != 1:
-        raise ValueError(
-            f"context: found shape {array.shape}; one context for all rows is needed, or a list "
-            "of the columns that hold its coefficients, or a function of record batches"
-        )
+        raise ValueError(f"context: found shape {array.shape}; {_CONTEXT}")
     return array
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from typing import Any
 
+from betafield import checks
 from betafield._extras import needed
 
 
@@ -18,7 +19,7 @@ def bar(progress: bool | None) -> Any:
     """Return a bar that shows how far it is and the time left, or None."""
     if progress is None:
         progress = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
-    if not progress:
+    if not checks.flag("progress", progress, "True, False or None is needed"):
         return None
     try:
         from rich.console import Console

@@ -5,11 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from betafield import checks
 from betafield.persistence import kind_of
+
+_RULE = "a path, a glob, a folder, or a list of them is needed"
 
 
 def named(paths: Any) -> list[str]:
@@ -17,7 +19,8 @@ def named(paths: Any) -> list[str]:
 
     In folders, names that begin with a dot or an underscore are not data.
     """
-    given = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+    is_one = isinstance(paths, str | os.PathLike)
+    given = [paths] if is_one else checks.items("paths", paths, _RULE)
     found = {os.path.realpath(file): file for path in given for file in _named_by(path)}
     if not found:
         raise ValueError("paths: found an empty list; one file at least is needed")
@@ -27,9 +30,7 @@ def named(paths: Any) -> list[str]:
 def _named_by(path: Any) -> list[str]:
     """Return the files that one path, glob or folder names."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(
-            f"paths: found {path!r}; a path, a glob, a folder, or a list of them is needed"
-        )
+        raise TypeError(f"paths: found {checks.spelled(path)}; {_RULE}")
     name = os.path.expanduser(os.fsdecode(path))
     if os.path.lexists(name):
         return _within(name) if os.path.isdir(name) else [_regular(name)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield.files.batch import Batch
 from betafield.files.columns import Roles, value_kind
 from betafield.files.labels import Labels, require_few
@@ -51,17 +51,15 @@ class Rows:
         self, paths: Any, roles: Roles, batch_rows: Any = 1 << 17, progress: bool | None = False
     ) -> None:
         arrow()
-        if not isinstance(batch_rows, Integral) or batch_rows < 1:
-            raise ValueError(f"batch_rows: found {batch_rows!r}; a positive whole number is needed")
+        self.batch_rows, self._bar = checks.whole("batch_rows", batch_rows), bar(progress)
         self.files = listed(paths)
         schemas = [file.schema() for file in self.files]
         if not roles.features:
             roles = with_features(roles, self.files, schemas)
         for file, schema in zip(self.files, schemas, strict=True):
             check(file, schema, roles)
-        self.roles, self.schemas, self.batch_rows = roles, schemas, int(batch_rows)
+        self.roles, self.schemas = roles, schemas
         self._classes: dict[Any, int] = {}
-        self._bar = bar(progress)
 
     def __enter__(self) -> Rows:
         if self._bar is not None:

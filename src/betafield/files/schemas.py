@@ -47,14 +47,18 @@ def check(file: File, schema: Any, roles: Roles) -> None:
         times = schema.names.count(name)
         if times != 1:
             what = "has no column" if not times else f"has {times} columns"
-            raise ValueError(f"{file.path}: {what} {name!r}; it has {spelled(schema.names)}")
+            raise ValueError(
+                f"{file.path}: {what} {name!r} for {roles.argument(name)}; "
+                f"it has {spelled(schema.names)}"
+            )
         if isinstance(file, CSV):  # which is judged value by value
             continue
         kind = value_kind(schema.field(name).type)
         allowed = ("numbers", "booleans", *(["text"] if name == roles.outcome else []))
         if kind not in (*allowed, "nothing"):
             raise ValueError(
-                f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed"
+                f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed "
+                f"for {roles.argument(name)}"
             )
 
 

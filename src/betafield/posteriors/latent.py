@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtr
 
+from betafield import checks
 from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks
 from betafield.process import averages, mixtures
 from betafield.process.laws import Laws
@@ -55,7 +56,8 @@ class LatentNormal(Posterior):
     """
 
     def __init__(self, laws: Laws) -> None:
-        self.laws = laws
+        rule = "betafield.process.laws.Laws are needed: links, weights, centres and deviations"
+        self.laws = checks.instance("laws", laws, Laws, rule)
 
     @property
     def shape(self) -> tuple[int, ...]:
