@@ -29,8 +29,8 @@ class ComponentsDisplay:
 
     Of the default: the length scales of the process, which are how far trials reach that tell what
     is smooth; processes with effects of levels, if values of a feature differ from each other
-    beyond that; and windows of what these leave over, by the features that they look at. Of windows:
-    how far they reach.
+    beyond that; and windows of what these leave over, by the features that they look at. Of
+    windows: how far they reach.
 
     Parameters
     ----------
