@@ -1,13 +1,14 @@
 """What a model has seen, told by what it keeps: against the data that it was given."""
 
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from flint import arb, ctx
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
@@ -222,13 +223,29 @@ def test_bins_of_a_class_and_of_a_feature_by_name():
     assert binned(seen, -1, class_index=1).successes.tolist() == [1.0, 1.0]
 
 
+def at_most(k, n, p):
+    """Return the probability of at most k successes in n trials, the sum of its terms by Arb."""
+    return sum((math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)), arb(0))
+
+
+def solves(k, n, tail, found):
+    """Return whether P(at most k successes) = tail has its root in p within 1e-13 of the one found.
+
+    It falls in p, so Arb's bounds at both ends prove it.
+    """
+    slack = arb("1e-13")
+    left, right = (at_most(k, n, arb(float(found)) * (1 + each)) for each in (-slack, slack))
+    return left > tail > right
+
+
+@example(95, 1 / 95, 0.95)  # of which SciPy's binomtest has nine digits
 @given(st.integers(1, 500), st.floats(0, 1), st.sampled_from([0.5, 0.95, 0.999]))
-def test_intervals_are_those_of_scipy(n, share, level):
-    k = round(n * share)
-    exact = stats.binomtest(k, n).proportion_ci(level, method="exact")
+def test_intervals_are_those_of_clopper_and_pearson(n, share, level):
+    ctx.prec = 256
+    k, tail = round(n * share), (1 - arb(level)) / 2
     low, high = share_interval(k, n, level)
-    assert float(low) == pytest.approx(exact.low, rel=1e-9, abs=1e-300)
-    assert float(high) == pytest.approx(exact.high, rel=1e-9)
+    assert solves(k - 1, n, 1 - tail, low) if k else low == 0.0
+    assert solves(k, n, tail, high) if k < n else high == 1.0
 
 
 def test_nothing_tried_is_nothing_known():

@@ -25,6 +25,10 @@ FAR, OVERDISPERSED = 0.05, 2.0
 FEW_ROWS, FEW_LEVELS = 20, 20
 
 
+# Features beyond which no basis follows all that might be.
+FEW_FEATURES = 3
+
+
 class FieldWarning(UserWarning):
     """An answer that may not be what it seems, and what to do about it."""
 
@@ -90,7 +94,7 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
 
 
 def _of_basis(field: SmoothField) -> Iterator[str]:
-    if any(smooth.is_capped for smooth in field.smooth):
+    if field.features.number <= FEW_FEATURES and any(each.is_capped for each in field.smooth):
         yield (
             "X: the field seems rougher than its process can follow; fewer features, bounds around "
             "what matters, or method='windows' would show more"

@@ -81,7 +81,8 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     n_trials_ : int or float
         Trials seen, t; the sum of the weights.
     weights_ : structured array
-        The components in use, the heaviest first, with their `weight`. Of a process: its `link` and
+        The components in use, the heaviest first, with their `weight`. Of a process: its `link`,
+        the `units` of the features, the feature whose `levels` have effects of their own, and
         `length_scales`, in shares of the domain. Of windows: how distances are stretched, how wide
         they are, and `tau`, the variance of what the process misses within them; of the paper's
         windows the `width` and, if it was learned, its leave-one-out `score`.

@@ -213,7 +213,7 @@ class SmoothField:
     @property
     def weights(self) -> Records:
         """The components in use, the heaviest first; of classes those of the first."""
-        return _records(self.smooth[0], self.serving[0][0], self.features.number)
+        return _records(self.smooth[0], self.serving[0][0], self.features)
 
     @functools.cached_property
     def windowed(self) -> Field:
@@ -399,36 +399,29 @@ def _units(scale: tuple[str, ...]) -> str:
     return ", ".join(scale) or "range"
 
 
-def _records(smooth: Smooth, found: Found, d: int) -> Records:
-    """Return the components of a field as a table."""
+def _records(smooth: Smooth, found: Found, features: trials.Features) -> Records:
+    """Return the components of a field as a table; those for new places only are not among them."""
+    d = features.number
+    names = [f"column {a}" for a in range(d)] if features.names is None else features.names
     kinds = [
         ("part", "U7"),
         ("link", "U13"),
         ("units", "U64"),
+        ("levels", "U64"),
         ("length_scales", np.float64, (d,)),
         ("stretch", np.float64, (d,)),
         ("width", np.float64),
         ("tau", np.float64),
         ("weight", np.float64),
     ]
-    nothing = np.full(d, np.nan)
+    nothing = (np.full(d, np.nan), np.nan, np.nan)
     rest = 1.0 - sum(window.weight for window in smooth.windows)
-    rows = [
-        (
-            "process",
-            fit.problem.link.name,
-            _units(component.scale),
-            fit.lengths,
-            nothing,
-            np.nan,
-            np.nan,
-            rest * weight,
-        )
-        for fit, weight, component in zip(
-            smooth.fits, smooth.weights, found.components, strict=True
-        )
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for fit, share, one in zip(smooth.fits, smooth.weights, found.components, strict=True):
+        levels = "" if one.effect is None else str(names[one.effect])
+        told = ("process", one.link, _units(one.scale), levels, fit.lengths)
+        rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)
-    rows += [("windows", "logit", first, nothing, *window[:4]) for window in smooth.windows]
-    table = np.array([tuple(row) for row in rows], dtype=kinds)
+    rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]
+    table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]

@@ -33,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 # Functions kept at the most: by one, two and three features, and by more.
 MOST = {1: 64, 2: 256, 3: 400}
 MOST_DENSE = 300
+# Functions that are kept however few trials there are, where more than one per trial tell nothing.
+LEAST_DENSE = 64
 # Frequencies of a feature that are looked at, by number of features, so that sums stay short.
 HIGHEST = {1: 128, 2: 40, 3: 16}
 HIGHEST_DENSE = 8
@@ -124,7 +126,8 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     margin = np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
     steps = (np.pi * lengths / (1.0 + 2.0 * margin)) ** 2
     depth = _depth(theta[0], lengths, margin, prior)
-    J, u, is_capped = _lowest(tuple(steps), _limit(depth, d, prior.smoothness))
+    limit = _limit(depth, d, prior.smoothness)
+    J, u, is_capped = _lowest(tuple(steps), limit, _most(d, prior.trials))
     weight, rate = spectrum(u, d, prior.smoothness)
     total, pull = _normalised(steps, prior.smoothness)
     D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
@@ -168,15 +171,19 @@ def _limit(depth: float, d: int, smoothness: float | None) -> float:
     return 2.0 * smoothness * math.expm1(depth / (smoothness + 0.5 * d))
 
 
+def _most(d: int, trials: float) -> int:
+    """Return how many functions are kept at the most."""
+    return MOST.get(d) or int(min(MOST_DENSE, max(LEAST_DENSE, trials)))
+
+
 @functools.lru_cache(maxsize=64)
-def _lowest(steps: tuple[float, ...], limit: float) -> tuple[Ints, Floats, bool]:
+def _lowest(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Floats, bool]:
     """Return the frequencies with the lowest u = Σ steps_a j_a², sorted by frequency, and their u.
 
     Feature by feature: what is not among the lowest of some features is not among the lowest of
     more, for u only grows.
     """
     d = len(steps)
-    most = MOST.get(d, MOST_DENSE)
     J, u, is_capped = np.zeros((1, 0), dtype=np.int64), np.zeros(1), False
     for step in steps:
         j = np.arange(min(HIGHEST.get(d, HIGHEST_DENSE), int(math.sqrt(limit / step)) + 1))

@@ -43,6 +43,9 @@ HOPELESS, GLANCE = 20.0, 3
 STEPS, LONGEST_STEP, WORTH, SLACK = 12, 1.2, 0.02, 1e-3
 # Damping: at first, its factor after a gain, its least, after a loss, and where to give up.
 DAMPING, EASED, LEAST, RAISED, ADDED, MOST_DAMPING = 0.3, 0.3, 1e-2, 6.0, 0.3, 50.0
+# Trials of the rarer outcome from which on all links are tried and σ may grow freely; how little it
+# may with none. The soft identity has π = 0 and 1 themselves within reach, for which it takes many.
+FEW_EVENTS, LEAST_DEVIATION = 20.0, 0.1
 # Rows from which hyper-parameters are learned where the basis is dense.
 LEARNED_FROM = 3_000
 
@@ -75,6 +78,9 @@ class Problem(NamedTuple):
     def precision(self, theta: Floats) -> Floats:
         """Return the prior's precision on the side of the centre where θ is."""
         below, above = (self._each(AMPLITUDE[i], LENGTH[i], EFFECT[i]) for i in (1, 2))
+        # Outcomes that are nearly all alike say how far f is from 0 at the least, not how much it
+        # varies: evidence alone would let σ grow until π is surely 0.
+        above[0] *= min(1.0, max(self.rows.events / FEW_EVENTS, LEAST_DEVIATION))
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
@@ -157,10 +163,11 @@ def fit_links(
 ) -> tuple[Fit, ...]:
     """Return a process per link, each started at the optimum of the one before.
 
-    `first` are those of the first links, if they are known.
+    `first` are those of the first links, if they are known. Of rare events there is one link only.
     """
     fits = list(first)
-    for link in links[len(first) :]:
+    few = links if rows.events >= FEW_EVENTS else links[:1]
+    for link in few[len(first) :]:
         fits.append(fit(rows, link, _moved(fits[-1], link) if fits else None))
     return tuple(fits)
 

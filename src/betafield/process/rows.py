@@ -121,6 +121,12 @@ class Rows(NamedTuple):
         return self.successes * np.float64(self.unit)
 
     @property
+    def events(self) -> float:
+        """Return how many trials ended in the rarer way."""
+        successes = float(self.successes.sum()) * self.unit
+        return min(successes, float(self.trials.sum()) * self.unit - successes)
+
+    @property
     def is_plain(self) -> bool:
         """Return whether every trial was seen as it is."""
         return self.context.shape[1] == 2 and bool((self.context == (0.0, 1.0)).all())

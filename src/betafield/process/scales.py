@@ -1,9 +1,9 @@
 """Which units the features are in: their own, ranks or logarithms, weighed by evidence.
 
 What is learned is the law of outcomes given their places, so evidence in different units can be
-compared. Processes are fitted in the features' own units, in ranks and in logarithms wherever
-they are worth a try (`boxes.candidates`), then one feature at a time is given other units; those
-sets of units that are not far behind the best are kept.
+compared. Processes are fitted in the features' own units, in ranks and in logarithms wherever they
+are worth a try (`boxes.candidates`), then, of up to three, one feature at a time is given other
+units; those sets of units that are not far behind the best are kept.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ Scale = tuple[str, ...]
 
 # How far behind the best, in nats, units are kept, and how many sets of them.
 BEHIND, MOST = 7.0, 3
+# Features up to which each is tried in units of its own; with more, all are in the same.
+FEW = 3
 
 
 class Scaled(NamedTuple):
@@ -78,8 +80,9 @@ def _kept(sums: Sums, bounds: Floats, choices: list[Scale]) -> list[Scaled]:
     for kind in SCALES:
         add(tuple(kind if kind in kinds else kinds[-1] for kinds in choices))
     best = max(tried.values(), key=_objective)
-    for scale in _beside(best.scale, choices):
-        add(scale, best.fits[0].theta)
+    if len(choices) <= FEW:
+        for scale in _beside(best.scale, choices):
+            add(scale, best.fits[0].theta)
     ranked = sorted(tried.values(), key=lambda each: (-_objective(each), each.scale))
     least = _objective(ranked[0]) - BEHIND
     return [each for each in ranked[:MOST] if _objective(each) > least]
