@@ -119,10 +119,11 @@ def main():
     days, hours = np.meshgrid(DAYS, HOURS)
     grid = moments(days.ravel(), hours.ravel())
 
+    first = flights.select(FEATURES)[:1]
     # Flights of one day tend to be late together, more than the days around it tell: that days
     # differ, and how far is near, is learned from the flights.
     model = SmoothBetaClassifier(n_jobs=2)
-    _, ready = timed(lambda: learn(model, flights[:1000]).posterior(grid[:1]))
+    _, ready = timed(lambda: learn(model, flights[:1000]).posterior(first))
     _, learned = timed(learn, model, flights)
     posterior, asked = timed(model.posterior, grid)
     near_days, near_hours = model.length_scales_

@@ -284,6 +284,17 @@ def test_all_options_of_the_model_arrive(say):
     assert found.bounds_.tolist() == [[-10.0, 30.0], [-20.0, 20.0]]
 
 
+@pytest.mark.usefixtures("here")
+def test_what_may_be_wrong_with_the_trials_is_a_note():
+    write_csv("flat.csv", ["x", "c", "y"], [0, 1, 2, 3], [7] * 4, [0, 1, 1, 0])
+    asked = ["fit", "flat.csv", "--outcome", "y", "--features", "x,c"]
+    run = program(*asked, text=True)
+    assert run.returncode == 0
+    assert run.stderr == "betafield: 'c' is constant, 7; it says nothing and can be left out\n"
+    run = program(*asked, "--force", "--quiet", text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
 def test_weights_count_rows_several_times(say):
     write_csv("w.csv", ["x", "y", "w"], [0, 1, 1], [0, 1, 0], [3, 2, 5])
     options = ["--features", "x", "--outcome", "y", "--weights", "w", "--bandwidth", "0.5"]

@@ -50,6 +50,13 @@ def table(n=400, d=1, seed=0):
     return X, np.where(rng.uniform(size=n) < chance, "dead", "alive")
 
 
+def jump(n=5_000):
+    """Return trials of a probability that jumps, which no process can follow."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, 1))
+    return X, rng.uniform(size=n) < 0.2 + 0.6 * (X[:, 0] > 0.37)
+
+
 @pytest.fixture(scope="module")
 def line():
     return SmoothBetaClassifier().fit(*table())
@@ -433,33 +440,36 @@ def test_the_default_has_no_width_to_show(line):
 
 def test_components_are_those_of_the_model(levels):
     display = ComponentsDisplay.from_estimator(levels)
-    table = levels.weights_
     assert sum(group.weight for group in display.groups) == pytest.approx(1.0)
-    by_part = {group.named(display.names): group for group in display.groups}
-    of_days = table[(table["part"] == "windows") & (table["stretch"] == [1.0, 0.0]).all(axis=1)]
-    days = by_part["windows along day"]
-    assert days.weight == pytest.approx(of_days["weight"].sum())
+    by_name = {group.named(display.names): group for group in display.groups}
+    days = by_name["process with levels of day"]
     assert days.weight > 0.9
-    np.testing.assert_allclose(
-        [days.least[0], days.most[0]],
-        np.array([of_days["width"].min(), of_days["width"].max()]) * 39,
-    )
-    assert days.least[1] == np.inf
-    np.testing.assert_array_equal(by_part["process"].least, levels.length_scales_)
+    np.testing.assert_array_equal(days.least, levels.length_scales_)
 
 
 def test_reaches_and_weights_are_drawn(levels):
     display = ComponentsDisplay.from_estimator(levels)
     reaches, weights = display.ax_
     assert [text.get_text() for text in reaches.get_yticklabels()] == ["day", "hour"]
-    shares = levels.length_scales_ / np.ptp(levels.bounds_, axis=1)
-    np.testing.assert_allclose(lines_of(reaches)["process"][:, 0], shares)
+    shares = np.clip(levels.length_scales_ / np.ptp(levels.bounds_, axis=1), 1e-3, 10)
+    drawn = lines_of(reaches)["process with levels of day"]
+    np.testing.assert_allclose(drawn[:, 0], shares)
     tall = [bar.get_width() for bar in weights.containers[0]]
     shown = [text.get_text() for text in weights.get_yticklabels()]
-    assert "process" in shown
     for name, width in zip(shown, tall, strict=True):
         expected = [g.weight for g in display.groups if g.named(display.names) == name]
         assert [width] == pytest.approx(expected)
+
+
+def test_windows_of_residuals_are_drawn_beside_the_process():
+    X, y = jump()
+    model = SmoothBetaClassifier().fit(X, y)
+    display = ComponentsDisplay.from_estimator(model)
+    table = model.weights_[model.weights_["part"] == "windows"]
+    (group,) = [group for group in display.groups if group.part == "windows"]
+    assert group.weight == pytest.approx(table["weight"].sum())
+    drawn = lines_of(display.ax_[0])["windows"][:, 0]
+    assert drawn[0] == pytest.approx(max(table["width"].min(), 1e-3), rel=1e-6)
 
 
 @pytest.mark.parametrize("model", ["scored", "plane", "classes", "guessed", "line"])
@@ -534,9 +544,7 @@ def test_densities_add_up_to_the_posterior(name, request):
 
 
 def test_a_process_and_windows_of_what_it_leaves_over_are_drawn_apart():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(5_000, 1))
-    model = SmoothBetaClassifier().fit(X, rng.uniform(size=5_000) < 0.2 + 0.6 * (X[:, 0] > 0.37))
+    model = SmoothBetaClassifier().fit(*jump())
     display = WindowDisplay.from_estimator(model, [0.37])
     weights = {part.name: part.weight for part in display.parts}
     is_window = model.weights_["part"] == "windows"

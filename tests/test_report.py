@@ -303,11 +303,12 @@ def test_days_that_differ_are_told():
     model = SmoothBetaClassifier().fit(pd.DataFrame({"day <b>": day, "hour": hour}), y)
     page = page_of(model)
     assert "Values of day <b> differ from each other beyond what is smooth (100 % of" in page.words
-    share, reach, hours = cells(Subject(model))["what it leaves over along day &lt;b&gt;"]
-    is_window = model.weights_["part"] == "windows"
-    assert share == words.percent(model.weights_["weight"][is_window].sum())
-    assert hours == "any"
-    assert float(reach.split()[-1]) < 1.0
+    field = Subject(model)
+    share, *reaches = cells(field)["process: what is smooth, and levels of day &lt;b&gt;"]
+    assert float(share.split()[-2]) > 90
+    assert reaches == [words.number(model.length_scales_[k]) for k in field.varying]
+    # Days matter most, however long their length scale is.
+    assert field.varying == [0, 1]
 
 
 def test_windows_are_told_by_their_reach(model):

@@ -1,8 +1,9 @@
 """What answers are made of, and what that says of the data: for pictures, reports and commands.
 
 A model of windows has one component, the window. By default there are processes, which know what
-is smooth, and windows of what these leave over: those that look at the same features are told as
-one `Group`. `told` says in sentences what weights and reaches mean.
+is smooth and may have an effect per level of a feature, and windows of what these leave over.
+Components of one kind are told as one `Group`. `told` says in sentences what weights and reaches
+mean.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ CHOSEN = {
 
 
 class Group(NamedTuple):
-    """Components that look at the same features.
+    """Components of one kind: processes with the same effects, or windows of the same features.
 
     Parameters
     ----------
     part : {"process", "windows"}
     weight : float
-        Of all of them.
+        Of all of them, at places that were seen.
     features : tuple of int
         Those that they look at; constant ones are not among them.
     least, most : array of shape (d,)
@@ -58,6 +59,8 @@ class Group(NamedTuple):
         look at.
     windows : tuple of int
         Their numbers among the windows of residuals in use.
+    effect : int or None
+        The feature whose levels have effects of their own in these processes.
     """
 
     part: str
@@ -66,12 +69,13 @@ class Group(NamedTuple):
     least: Floats
     most: Floats
     windows: tuple[int, ...] = ()
+    effect: int | None = None
 
     def named(self, names: tuple[str, ...]) -> str:
         """Return what they are called, given the names of all features."""
         if self.part == WINDOWS and len(self.features) == 1 and len(names) > 1:
             return f"windows along {names[self.features[0]]}"
-        return self.part
+        return self.part if self.effect is None else f"process with levels of {names[self.effect]}"
 
 
 class Sentence(NamedTuple):
@@ -103,13 +107,30 @@ def groups(field: AnyField) -> list[Group]:
         return [Group(WINDOWS, 1.0, _used(np.isfinite(reach)), reach, reach)]
     windows = field.smooth[0].windows
     rest = max(0.0, 1.0 - sum(window.weight for window in windows))
-    found = [_process(field, rest), *_of_residuals(field, windows)]
+    found = [*_processes(field, rest), *_of_residuals(field, windows)]
     return sorted(found, key=lambda group: -group.weight)
 
 
-def _process(field: SmoothField, weight: float) -> Group:
+def _processes(field: SmoothField, weight: float) -> list[Group]:
+    """Return processes by the feature whose levels have effects."""
     reach = np.where(_varies(field), field.length_scales, np.inf)
-    return Group(PROCESS, weight, _used(np.isfinite(reach)), reach, reach)
+    used, shares = _used(np.isfinite(reach)), effects(field)
+    return [
+        Group(PROCESS, weight * share, used, reach, reach, effect=effect)
+        for effect, share in shares.items()
+    ]
+
+
+def effects(field: SmoothField) -> dict[int | None, float]:
+    """Return the weights of processes among themselves, by the feature whose levels have effects.
+
+    None: no feature has.
+    """
+    found: dict[int | None, float] = {}
+    components = field.serving[0][0].components
+    for component, weight in zip(components, field.smooth[0].weights.tolist(), strict=True):
+        found[component.effect] = found.get(component.effect, 0.0) + weight
+    return found
 
 
 def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group]:
@@ -213,13 +234,17 @@ def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]
 
 def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
     """Return what windows of residuals say: that the field is smooth, or what is not."""
+    known = observed(model)
+    every = groups(field)
+    found = [group for group in every if group.part == WINDOWS]
+    said = [
+        *(_differing(group, known.names) for group in every if _tells(group)),
+        *(_beyond(field, group, known) for group in found if group.weight >= SLIGHT),
+    ]
+    if said:
+        return said
     if field.options.method == "process":
         return [_said("what the process leaves over was not looked at")]
-    known = observed(model)
-    found = [group for group in groups(field) if group.part == WINDOWS]
-    heavy = [group for group in found if group.weight >= SLIGHT]
-    if heavy:
-        return [_beyond(field, group, known) for group in heavy]
     weight = percent(sum(group.weight for group in found))
     return [
         _said(
@@ -229,14 +254,26 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     ]
 
 
+def _tells(group: Group) -> bool:
+    """Return whether these are processes with levels, and heavy enough to speak of."""
+    return group.effect is not None and group.weight >= SLIGHT
+
+
+def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
+    """Return that levels of a feature differ."""
+    assert group.effect is not None
+    may = "" if group.weight >= SURE else "may "
+    what = f"values of {{}} {may}differ from each other beyond what is smooth"
+    return Sentence(f"{what} ({percent(group.weight)} of the weight)", (names[group.effect],))
+
+
 def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
     """Return what windows of residuals say that look at some features."""
+    if len(group.features) == 1 and are_levels(field, group, known):
+        return _differing(group._replace(effect=group.features[0]), known.names)
     may = "" if group.weight >= SURE else "may "
     weight = f"({percent(group.weight)} of the weight)"
     names = tuple(known.names[k] for k in group.features)
-    if len(names) == 1 and are_levels(field, group, known):
-        what = f"values of {{}} {may}differ from each other beyond what is smooth"
-        return Sentence(f"{what} {weight}", names)
     if len(names) > SPELLED:
         what = f"trials close to each other {may}share what the process misses"
         return Sentence(f"{what} {weight}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from betafield._extras import needed
 from betafield.cli.errors import tell
+from betafield.cli.terminal import cautions
 from betafield.cli.usage import DEBUG, INTERRUPTED, NAME, PIPE_CLOSED
 
 
@@ -30,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, _, _ = _parted(given)
     debug = DEBUG in options
     try:
-        return _run(given)
+        with cautions("--quiet" in options):
+            return _run(given)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

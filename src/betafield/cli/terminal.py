@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
@@ -44,6 +45,19 @@ def say(text: str, file: TextIO | None = None) -> None:
 def note(text: str) -> None:
     """Write a line beside the results."""
     say(f"betafield: {printable(text)}", sys.stderr)
+
+
+@contextlib.contextmanager
+def cautions(is_quiet: bool) -> Iterator[None]:
+    """Tell warnings as notes, a line each and without the code that they came from."""
+
+    def told(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not is_quiet:
+            note(" ".join(str(message).split()).removeprefix("X: "))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = told
+        yield
 
 
 def facts(rows: Sequence[tuple[str, str]], file: TextIO | None = None) -> None:

@@ -28,9 +28,9 @@ class ComponentsDisplay:
     """How far a model looks along each feature, and what its components weigh.
 
     Of the default: the length scales of the process, which are how far trials reach that tell what
-    is smooth; and windows of what the process leaves over, by the features that they look at. Those
-    of narrow windows along one feature mean that its values differ from each other beyond what is
-    smooth. Of windows: how far they reach.
+    is smooth; processes with effects of levels, if values of a feature differ from each other
+    beyond that; and windows of what these leave over, by the features that they look at. Of
+    windows: how far they reach.
 
     Parameters
     ----------

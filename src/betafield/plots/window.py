@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import betafield.plots.style as style
 from betafield import checks, trials
-from betafield.components import Group, groups, own
+from betafield.components import PROCESS, groups, own
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.posteriors import Dirichlet, LatentNormal
@@ -413,30 +413,34 @@ def _said(
 ) -> tuple[Posterior, list[tuple[str, float, Posterior]]]:
     """Return the posterior of a class's probability, and what each kind of components says."""
     posterior = field.posterior(point)
-    if isinstance(field, Field) or not isinstance(posterior, LatentNormal):
-        parts = [("posterior", 1.0, posterior)]
-    else:
-        parts = [
-            (group.named(names), group.weight, _part(field, posterior, group))
-            for group in groups(field)
-            if group.weight >= LIGHT
-        ]
-    return _of_class(posterior, k), [(name, w, _of_class(each, k)) for name, w, each in parts]
+    parts: list[tuple[str, float, Posterior]] = [("posterior", 1.0, posterior)]
+    if isinstance(posterior, LatentNormal) and not isinstance(field, Field):
+        every = _each_kind(field, names, len(posterior.laws.links))
+        parts = [(name, *_part(posterior.laws, some)) for name, some in every]
+    heavy = [(name, w, _of_class(each, k)) for name, w, each in parts if w >= LIGHT]
+    return _of_class(posterior, k), heavy
 
 
-def _part(field: SmoothField, posterior: LatentNormal, group: Group) -> LatentNormal:
-    """Return what the components of a group alone believe; windows come after processes."""
-    laws = posterior.laws
-    first = len(laws.links) - len(field.smooth[0].windows)
-    some = [first + i for i in group.windows] if group.windows else list(range(first))
-    return LatentNormal(
-        Laws(
-            tuple(laws.links[i] for i in some),
-            laws.weights[some] / laws.weights[some].sum(),
-            laws.centres[some],
-            laws.deviations[some],
-        )
+def _each_kind(
+    field: SmoothField, names: tuple[str, ...], n_laws: int
+) -> list[tuple[str, list[int]]]:
+    """Return the numbers of the laws of the processes, and of windows by their features."""
+    first = n_laws - len(field.smooth[0].windows)  # windows come after processes
+    windows = [group for group in groups(field) if group.windows]
+    each = [(group.named(names), [first + i for i in group.windows]) for group in windows]
+    return [(PROCESS, list(range(first))), *each]
+
+
+def _part(laws: Laws, some: list[int]) -> tuple[float, LatentNormal]:
+    """Return the weight at one point of some laws, and what these alone believe."""
+    weights = laws.weights.reshape(len(laws.links))[some]
+    alone = Laws(
+        tuple(laws.links[i] for i in some),
+        weights / weights.sum() if weights.sum() > 0.0 else weights,
+        laws.centres[some],
+        laws.deviations[some],
     )
+    return float(weights.sum()), LatentNormal(alone)
 
 
 def _of_class(posterior: Posterior, k: int) -> Posterior:

@@ -54,7 +54,7 @@ def _components(field: Subject) -> Table:
     found = [
         group
         for group in components.groups(field.model.field_)
-        if group.weight >= LIGHT or group.part == PROCESS
+        if group.weight >= LIGHT or (group.part == PROCESS and group.effect is None)
     ]
     head = ["what", "weight", *(f"± {words.short(field.names[k])}" for k in shown)]
     caption = Markup(
@@ -74,6 +74,8 @@ def _component(field: Subject, group: Group, shown: list[int]) -> list[Any]:
 
 
 def _called(field: Subject, group: Group) -> Markup:
+    if group.effect is not None:
+        return say("process: what is smooth, and levels of {}", name(field.names[group.effect]))
     if group.part == PROCESS:
         return Markup("process: what is smooth")
     if not field.is_smooth:

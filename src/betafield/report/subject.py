@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 import betafield.report.words as words
-from betafield import survey
+from betafield import components, survey
 from betafield.observed import Observed, feature_names, observed
 from betafield.smooth import SmoothField
 
@@ -82,11 +82,13 @@ class Subject:
     def varying(self) -> list[int]:
         """The features that differ between trials, the most relevant first.
 
-        Of equals, the one along which the probability changes more.
+        Features whose levels have effects come first, whatever their length scale. Of equals, the
+        one along which the probability changes more.
         """
-        relevance, found = self.model.relevance_, self._differing
+        relevance, found = self.model.relevance_.copy(), self._differing
         if len(found) < 2:
             return found
+        relevance[self.leveled] = 1.0
         return sorted(found, key=lambda k: (-relevance[k], -self.swing[k], k))
 
     @property
@@ -99,6 +101,15 @@ class Subject:
         """How much the mean changes along each feature that differs, others at their median."""
         each = {k: self.believe(self.along(k)).mean for k in self._differing}
         return {k: float(np.ptp(mean, axis=0).max()) for k, mean in each.items()}
+
+    @property
+    def leveled(self) -> list[int]:
+        """The features whose levels have effects of their own."""
+        field = self.model.field_
+        if not isinstance(field, SmoothField):
+            return []
+        shares = components.effects(field).items()
+        return [k for k, share in shares if k is not None and share >= components.SLIGHT]
 
     @cached_property
     def is_smooth(self) -> bool:
