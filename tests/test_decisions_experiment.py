@@ -244,11 +244,16 @@ def test_plain_placement_does_not_look_at_outcomes():
 
 
 def test_level_sets_are_tested_near_the_level():
-    experiment = played(
-        made(LevelSet(0.5), space=LINE, model=None), 90, f=lambda t: float(t["x"] > 0.3)
-    )
+    curve = lambda t: 1 / (1 + np.exp(-40 * (t["x"] - 0.3)))
+    experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=curve)
     late = np.array([trial["x"] for trial in experiment.trials()[30:]])
     assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # by chance it would be 0.1
+
+
+def test_a_step_is_found():
+    step = lambda t: float(t["x"] > 0.3)
+    experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=step)
+    assert experiment.status()["known"]["threshold"] == pytest.approx(0.3, abs=0.02)
     known = experiment.status()["known"]
     assert abs(known["threshold"] - 0.3) < 0.02
     assert known["interval"][0] < 0.3 < known["interval"][1]

@@ -215,3 +215,14 @@ def test_trials_are_kept_for_one_method():
 def test_a_logarithm_needs_positive_values():
     with pytest.raises(ValueError, match=r"^X row 1, column 0: found -1.0 where scale is 'log'"):
         SmoothBetaClassifier(scale="log").fit([[2.0], [-1.0]], [0, 1])
+
+
+def test_a_feature_may_lose_its_logarithm():
+    rng = np.random.default_rng(8)
+    X = np.exp(2.0 * rng.normal(size=(400, 1)))
+    y = rng.uniform(size=400) < 1 / (1 + np.exp(-np.log(X[:, 0])))
+    model = SmoothBetaClassifier().fit(X, y)
+    assert any("log" in units for units in model.weights_["units"])
+    model.partial_fit([[0.0]], [0])
+    assert all("log" not in units for units in model.weights_["units"])
+    assert np.isfinite(model.predict_proba([[0.0], [1.0]])).all()

@@ -88,7 +88,14 @@ class SmoothField:
         """Return the field that knows these trials too."""
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
+        is_due |= self._loses_logarithms(more)
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
+
+    def _loses_logarithms(self, more: Sums) -> bool:
+        """Return whether a feature that was positive is no more: its logarithm may be in use."""
+        if self.options.bounds is not None or not self.sums.size:
+            return False
+        return bool(np.any((self.bounds[:, 0] > 0.0) & (more.bounds()[:, 0] <= 0.0)))
 
     def supposing(self, more: Sums) -> Self:
         """Return the field as if these trials had been made, with what was found without them."""

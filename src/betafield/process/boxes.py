@@ -184,7 +184,7 @@ def _worth(ends: Floats, x: Floats, trials: Ints) -> Iterator[str]:
     if len(rank.at) == 1 or _apart(plain, rank) <= _alike(trials):
         return
     yield "rank"
-    if rank.at[0] > 0.0:
+    if ends[0] > 0.0:  # else there are points of the domain that have no logarithm
         log = by_log(*_positive(ends, x, trials))
         if _apart(log, rank) < _apart(plain, rank):
             yield "log"

@@ -144,6 +144,14 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
     each = tuple(values_of("found", Found, one) for one in found)
     for one in each:
         require_sound(one, field.features.number)
+        _require_positive(one, field.bounds)
     totals = restored_totals(found_at)
     require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")
     return dataclasses.replace(field, found=each, found_at=totals)
+
+
+def _require_positive(found: Found, bounds: Floats) -> None:
+    """Raise if there is the logarithm of a feature that is not positive."""
+    for component in found.components:
+        asked = [a for a, kind in enumerate(component.scale) if kind == "log"]
+        require(np.all(bounds[asked, 0] > 0.0), "found", "a logarithm", "others here")

@@ -66,7 +66,8 @@ class Learner:
         """Return a learner with a copy of the model, or with one by default."""
         bounds = [tuple(ends) for ends in space.bounds]
         if model is None:
-            return cls(SmoothBetaClassifier(bounds=bounds))
+            # Ranks would be those of places that the experiment itself has chosen.
+            return cls(SmoothBetaClassifier(bounds=bounds, scale="range"))
         if not isinstance(model, SmoothBetaClassifier):
             raise TypeError(
                 f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed"
