@@ -12,6 +12,8 @@ from betafield import checks
 Floats = npt.NDArray[np.float64]
 
 NAMES = ("theory", "loo", "auto")
+# The widest candidate that is a float, and the narrowest in units of the widest.
+WIDEST, NARROWEST = 1e300, 2.0**-64
 # The ratio of one candidate to the next narrower one.
 STEP = 2.0**0.5
 
@@ -56,7 +58,9 @@ def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
     real = sides[sides > 0]
     if not real.size:
         return np.array([widest])
-    narrowest = np.exp((np.log(real).sum() - np.log(n_places)) / real.size)
+    widest = min(widest, WIDEST)
+    alone = np.exp((np.log(real).sum() - np.log(n_places)) / real.size)
+    narrowest = min(max(float(alone), widest * NARROWEST), widest)
     steps = int(np.ceil(np.log(widest / narrowest) / np.log(STEP) - 1e-12)) + 1
     return widest * STEP ** np.arange(1.0 - steps, 1.0)
 

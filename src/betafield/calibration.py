@@ -1,9 +1,8 @@
 """FieldCalibratedClassifier: the score of any classifier, read as a probability with an interval.
 
 In many dimensions no trial is near another. A classifier makes one score of all features, and on
-this one feature a field learns P(success | score). New points will be such as the classifier has
-not seen, so the field must learn from such scores: each trial is scored by a classifier fitted
-without its fold.
+this one feature a field learns P(success | score). New points will be such as it has not seen, so
+the field learns from such scores: each trial's is of a classifier fitted without its fold.
 """
 
 from __future__ import annotations

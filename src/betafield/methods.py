@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, smooth, trials
+from betafield import checks, learning, smooth, trials
 from betafield.field import Field
 from betafield.learning import Trials
 from betafield.options import Options
@@ -30,6 +31,19 @@ def taught(
     if isinstance(known, SmoothField):
         raise kept_for_others(known, options)
     return learning.taught(known, options, features, classes, some)
+
+
+def classes_of(known: AnyField | None, outcome: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
+    """Return all classes that may come; raise if others were said before."""
+    if known is None:
+        return trials.classes_of(outcome, classes)
+    said = known.classes if classes is None else trials.classes_of(outcome, classes)
+    if not np.array_equal(said, known.classes):
+        raise ValueError(
+            f"classes: found {checks.spelled(said.tolist())}; "
+            f"the first call said {known.classes.tolist()}"
+        )
+    return known.classes
 
 
 def merged(ours: AnyField, theirs: AnyField) -> AnyField:

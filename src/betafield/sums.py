@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, contexts
-from betafield.evidence.columns import FRACTIONS, Columns, Totals, require_countable
+from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
 
 Floats = npt.NDArray[np.float64]
@@ -27,6 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 # Parts that are kept apart before they are joined, at the most.
 MOST_PARTS = 256
+# Trials that a process takes: beyond, what it believed before is lost in rounding.
+MOST_TRIALS = 1e15
 # Sums of trials stay below this in the units in which they are asked for.
 MOST_BITS = 60
 
@@ -114,7 +116,7 @@ class Sums:
             kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ()))) for kind in kinds
         }
         totals = self.totals.plus(other.totals)
-        require_countable("trials", np.array(totals.number()))
+        require_few(totals)
         return Sums(self.d, self.n_classes, totals, parts)
 
     def distinct(self) -> Sums:
@@ -163,6 +165,15 @@ class Sums:
         if all(len(part.counts) == self.n_classes for part in parts):
             return 0
         return max(0, min(32, MOST_BITS - int(self.totals.number()).bit_length()))
+
+
+def require_few(totals: Totals) -> None:
+    """Raise for more trials than a process can tell from each other in floats."""
+    if totals.number() > MOST_TRIALS:
+        raise ValueError(
+            f"trials: adds up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
+            "windows take more, so give method='windows' or a bandwidth"
+        )
 
 
 def _no_context(points: Floats, context: Floats | None) -> Floats:

@@ -11,9 +11,9 @@ CHANCE = contexts.guess_lapse(guess=0.3)
 VALUES = np.linspace(0.1, 0.9, 5)
 KINDS = {
     "Beta": ({"bandwidth": 0.3}, None),
-    "Mixture": ({}, None),
+    "LatentNormal": ({}, None),
     "Contextual": ({"bandwidth": 0.3}, CHANCE),
-    "Mixture of Contextuals": ({}, CHANCE),
+    "LatentNormal of contexts": ({}, CHANCE),
 }
 
 

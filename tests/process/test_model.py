@@ -81,7 +81,7 @@ def test_order_and_splits_cannot_be_seen(name):
 
 
 def test_found_is_a_tree_of_plain_values():
-    found = find(jumping(300, 8), UNIT_SQUARE)
+    found = find(jumping(3_000, 8), UNIT_SQUARE)
     assert found.windows
     for leaf in leaves(found):
         assert leaf is None or type(leaf) in (str, float, int, np.ndarray)

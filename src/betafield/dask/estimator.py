@@ -11,7 +11,7 @@ from dask.delayed import delayed
 from sklearn.utils.validation import check_is_fitted
 
 import betafield.dask.learning as learning
-from betafield import estimators
+from betafield import estimators, methods
 from betafield._locks import writing
 from betafield.dask.partitions import blocks, lengths, partitions
 from betafield.dask.posteriors import (
@@ -202,7 +202,7 @@ class SmoothBetaClassifier(Local):
             raise ValueError("this estimator requires y to be passed, but the target y is None")
         found = partitions(X, y=y, sample_weight=sample_weight, context=context)
         if known is not None:
-            classes = self._classes(known, known.classes, classes)
+            classes = methods.classes_of(known, known.classes, classes)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
     def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, context: Any) -> AnyField:

@@ -167,21 +167,25 @@ def _positive(ends: Floats, x: Floats, trials: Ints) -> tuple[float, float]:
     return least, float(ends[1])
 
 
-def candidates(bounds: Floats, points: Floats, trials: Ints) -> list[tuple[str, ...]]:
+def candidates(
+    bounds: Floats, points: Floats, trials: Ints, unit: float = 1.0
+) -> list[tuple[str, ...]]:
     """Return, per feature, the scales that are worth a try, its own units first.
 
-    Ranks if trials are spread unevenly over the range; logarithms if they spread them evenly.
+    Ranks if trials are spread unevenly over the range; logarithms if they spread them evenly. 1 of
+    `trials` counts for `unit`.
     """
-    return [tuple(_worth(bounds[a], points[:, a], trials)) for a in range(len(bounds))]
+    alike = max(ALIKE, DEVIATIONS * 0.5 / math.sqrt(float(trials.sum()) * unit))
+    return [tuple(_worth(bounds[a], points[:, a], trials, alike)) for a in range(len(bounds))]
 
 
-def _worth(ends: Floats, x: Floats, trials: Ints) -> Iterator[str]:
+def _worth(ends: Floats, x: Floats, trials: Ints, alike: float) -> Iterator[str]:
     yield "range"
     plain = by_range(*ends)
-    if len(plain.at) == 1 or _is_even(plain, x, trials):
+    if len(plain.at) == 1 or _is_even(plain, x, trials, alike):
         return
     rank = by_rank(*values(x, trials))
-    if len(rank.at) == 1 or _apart(plain, rank) <= _alike(trials):
+    if len(rank.at) == 1 or _apart(plain, rank) <= alike:
         return
     yield "rank"
     if ends[0] > 0.0:  # else there are points of the domain that have no logarithm
@@ -197,7 +201,7 @@ def _apart(one: Axis, rank: Axis) -> float:
     return float(np.abs((u - u[0]) / (u[-1] - u[0]) - rank.to).max())
 
 
-def _is_even(plain: Axis, x: Floats, trials: Ints) -> bool:
+def _is_even(plain: Axis, x: Floats, trials: Ints, alike: float) -> bool:
     """Return whether trials surely are spread evenly over the range, by counts in bins."""
     total = np.zeros(BINS, dtype=np.int64)
     for start in range(0, len(x), LONG):
@@ -206,9 +210,4 @@ def _is_even(plain: Axis, x: Floats, trials: Ints) -> bool:
         total += np.bincount(u, trials[at], BINS).astype(np.int64)
     share = np.cumsum(total) / total.sum()
     even = np.arange(1, BINS + 1) / BINS
-    return bool(np.abs(share - even).max() <= _alike(trials) - 1.0 / BINS)
-
-
-def _alike(trials: Ints) -> float:
-    """Return the difference between shares up to which they are alike."""
-    return max(ALIKE, DEVIATIONS * 0.5 / math.sqrt(np.count_nonzero(trials)))
+    return bool(np.abs(share - even).max() <= alike - 1.0 / BINS)

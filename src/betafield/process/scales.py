@@ -58,7 +58,7 @@ def checked(scale: str | Scale, d: int) -> list[Scale]:
 
 def fitted(sums: Sums, bounds: Floats, scale: str | Scale = "auto") -> list[Scaled]:
     """Return processes in the units that are best for these trials, the best first."""
-    choices = checked(scale, len(bounds)) or candidates(bounds, sums.points, sums.trials)
+    choices = checked(scale, len(bounds)) or candidates(bounds, sums.points, sums.trials, sums.unit)
     first = tuple(kinds[0] for kinds in choices)
     if all(len(kinds) == 1 for kinds in choices):
         box = boxed(sums, bounds, first)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from betafield.process.boxes import SCALES
+from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
 
-# Hyper-parameters, in logarithms, and variances beyond which there are none.
-FAR = 50.0
+# Variances, and logarithms of amplitudes, beyond which there are none.
+FAR, LOUD = 50.0, 12.0
+# Logarithms of length scales, up to rounding: from their middle so far.
+MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9
 # Matérn's ν that may be asked for.
 SMOOTHNESS = (0.1, 100.0)
 
@@ -46,7 +49,9 @@ def _require_process(component: Component, d: int) -> None:
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
     is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)
-    if not (is_sound and is_known and np.abs(theta).max() <= FAR):
+    is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
+    is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
+    if not (is_sound and is_known):
         raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is no process")
 
 

@@ -21,12 +21,13 @@ from betafield.options import Options
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require
 from betafield.smooth import SmoothField
-from betafield.state import windows
 from betafield.state.common import restored_options
+from betafield.state.windows import VALUES as WINDOWS
+from betafield.state.windows import Learned, as_field, learned
 from betafield.sums import Sums
 from betafield.windows import Places
 
-VALUES = (*(name for name in windows.VALUES if name != "kind"), "chosen")
+VALUES = (*(name for name in WINDOWS if name != "kind"), "chosen")
 # The least relevance of a feature.
 LEAST = 4.0**-5
 
@@ -37,7 +38,7 @@ def restored(values: Any, arrays: Arrays) -> AnyField:
     options = restored_options(fields["options"])
     others = ("weights.", "chosen.")
     kept = {name: each for name, each in arrays.items() if not name.startswith(others)}
-    found = windows.learned(fields, kept)
+    found = learned(fields, kept)
     stretch = _relevance(arrays, found.features.number)
     unstretched = found._replace(
         built=[_divided(part, stretch) for part in found.built],
@@ -61,12 +62,12 @@ def _divided(part: Places, stretch: Any) -> Places:
     return part._replace(axes=part.axes / stretch[:, None])
 
 
-def _in_use(options: Options, found: windows.Learned) -> AnyField:
+def _in_use(options: Options, found: Learned) -> AnyField:
     if not options.is_smooth:
-        return windows.as_field(options, found)
+        return as_field(options, found)
     if found.seen.distorted:
-        return windows.as_field(options._replace(method="windows"), found)
-    field = windows.as_field(options, found)
+        return as_field(options._replace(method="windows"), found)
+    field = as_field(options, found)
     sums = Sums(found.features.number, len(found.classes))
     for part in field.places():
         sums = sums.plus(_summed(field, part))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import plain
+from betafield import plain, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
 from betafield.persistence import Arrays
@@ -27,7 +27,7 @@ from betafield.state.common import (
     stored_options,
 )
 from betafield.state.trees import told, values_of
-from betafield.sums import Part, Sums
+from betafield.sums import Part, Sums, require_few
 from betafield.trials import HIGHEST
 
 Floats = npt.NDArray[np.float64]
@@ -66,6 +66,7 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     classes, seen = plain.labels(fields["classes"]), restored_totals(fields["seen"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
     require_options(options, features.number, len(classes))
+    units.require_span(sums.bounds())
     field = SmoothField(options, features, classes, sums)
     return _with_found(field, fields["found"], fields["found_at"])
 
@@ -83,6 +84,7 @@ def _sums(kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals) -> Sum
     require(not left, "arrays", f"{len(left)} of unknown names", "no others")
     require(n_classes == 2 or list(parts) == [0], "parts", kinds, "no contexts with these classes")
     sums = Sums(d, n_classes, seen, parts)
+    require_few(seen)
     _require_counted(sums)
     return sums
 

@@ -43,7 +43,7 @@ def values_of(name: str, kind: Any, value: Any) -> Any:
     Examples
     --------
     >>> from betafield.process.model import Component
-    >>> values_of("one", Component, {"link": "logit", "smoothness": None, "theta": [0.0]}).link
+    >>> values_of("one", Component, told(Component("logit", None, np.array([0.0])))).link
     'logit'
     """
     if hasattr(kind, "_fields"):
