@@ -303,9 +303,9 @@ class SmoothBetaClassifier(Learned, ClassifierMixin, BaseEstimator):
     def settle(self) -> Self:
         """Learn length scales, widths and weights from all trials, if that is due.
 
-        Where `partial_fit` and questions take turns, those found for up to a tenth fewer trials serve
-        until then, and `settled_` is False. After settling, what was learned is a function of the
-        trials and the options alone, to the last bit: whatever the order, batches and merges.
+        Where `partial_fit` and questions take turns, those found for up to a tenth fewer trials
+        serve until then, and `settled_` is False. After settling, what was learned is a function of
+        the trials and the options alone, to the last bit: whatever the order, batches and merges.
 
         Examples
         --------
