@@ -10,12 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield.methods import AnyField
 from betafield.smooth import SmoothField
+
+if TYPE_CHECKING:
+    from betafield.process.model import Smooth
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,8 +98,13 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
 
 
 def _of_basis(field: SmoothField) -> Iterator[str]:
-    if field.features.number <= FEW_FEATURES and any(each.is_capped for each in field.smooth):
+    if field.features.number <= FEW_FEATURES and any(map(_is_too_small, field.smooth)):
         yield (
             "X: the field seems rougher than its process can follow; fewer features, bounds around "
             "what matters, or method='windows' would show more"
         )
+
+
+def _is_too_small(smooth: Smooth) -> bool:
+    """Return whether a basis misses what windows do not make up for."""
+    return smooth.is_capped and sum(window.weight for window in smooth.windows) < 0.5
