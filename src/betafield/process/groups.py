@@ -64,7 +64,8 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
     A label is a number, or a row of them.
     """
     rows, groups = match.rows, _groups(match.rows, labels)
-    found = [_without(match, group) for group in groups]
+    coefficients = np.column_stack([match.best.mode.b, law.shift(match.best)])
+    found = [_without(match, group, coefficients) for group in groups]
     m = np.concatenate([each.m for each in found])
     turned = np.repeat([each.turned for each in found], [len(g) for g in groups], axis=0)
     some = rows.taken(np.concatenate(groups))
@@ -120,14 +121,14 @@ def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:
     return groups[: max(1, int(np.searchsorted(used, MOST, side="right")))]
 
 
-def _without(match: Contest, group: Index) -> Without:
-    """Return the process without the rows of a group.
+def _without(match: Contest, group: Index, coefficients: Floats) -> Without:
+    """Return the process without the rows of a group; given its mode and the way to its mean.
 
     By B = I − √W C √W, positive definite: (I − WC)⁻¹ = I + √W B⁻¹ √W C.
     """
     fit, rows = match.best, match.rows.taken(group)
     P = matrix(fit.mode.basis, rows.x)
-    f = linear.product(P, np.column_stack([fit.mode.b, law.shift(fit)]))
+    f = linear.product(P, coefficients)
     score, information, _ = followed(fit, rows, np.ascontiguousarray(f[:, 0]))
     turned = linear.product(P, fit.slopes.S)
     C = linear.product(turned, np.ascontiguousarray(P.T))
