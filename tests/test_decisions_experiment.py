@@ -809,3 +809,10 @@ def test_an_experiment_of_the_first_version_goes_on():
     trial = experiment.ask(fixed={"y": 0.5})
     far = [np.hypot((trial["x"] - t["x"]) / 2, (trial["y"] - t["y"]) / 2) for t in trials[:24]]
     assert min(far) >= 0.01
+
+
+def test_an_experiment_of_the_second_version_goes_on():
+    experiment = Experiment.load(DATA / "version-2-experiment.beta")
+    assert len(experiment.trials()) == 20
+    experiment.tell(experiment.ask(), success=True)
+    assert len(experiment.trials()) == 21

@@ -28,6 +28,8 @@ from tests.mutating import KIND, forged, mutations, parsed, small
 from betafield import Prior, SmoothBetaClassifier, contexts, persistence
 from betafield.estimators import load
 from betafield.posteriors import reference
+from betafield.process.found import Component
+from betafield.state.trees import values_of
 
 DATA = Path(__file__).parent / "data"
 
@@ -991,3 +993,31 @@ def test_version_1_weights():
     x = np.linspace(0.1, 0.9, 9)
     low, high = model.posterior(x[:, None]).interval(0.999)
     assert ((low < x) & (x < high) & (high - low < 0.3)).all()
+
+
+# What each was taught: trials per kind, and options that differ from the usual ones.
+VERSION_2 = {
+    "smooth": (400, {}),
+    "levels": (800, {}),
+    "contexts": (400, {"method": "process"}),
+    "classes": (400, {}),
+    "windows": (400, {"bandwidth": "theory"}),
+}
+
+
+@pytest.mark.parametrize("kind", VERSION_2)
+def test_version_2(kind, tmp_path):
+    """Files of this version lack the options that came later, which then have their defaults."""
+    model = load(DATA / f"version-2-{kind}.beta")
+    trials, options = VERSION_2[kind]
+    assert model.n_trials_ == trials
+    assert model.get_params() == SmoothBetaClassifier(**options).get_params()
+    X = model.bounds_.mean(axis=1)[None]
+    model.save(tmp_path / "again")
+    assert bits(load(tmp_path / "again"), X) == bits(model, X)
+    assert model.partial_fit(X, model.classes_[:1]).n_trials_ == trials + 1
+
+
+def test_a_field_without_a_default_must_be_there():
+    with pytest.raises(ValueError, match=r"one: found other fields; allowed are link, .*theta"):
+        values_of("one", Component, {"link": "logit", "smoothness": None})

@@ -14,7 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Mapping
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -171,11 +173,16 @@ def require(good: Any, name: str, found: Any, rule: Any) -> None:
         raise ValueError(f"{name}: found {str(found)[:60]}; allowed are {rule}")
 
 
-def fields_of(name: str, values: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return a dict with these keys and no others."""
-    if not (isinstance(values, dict) and values.keys() == set(keys)):
+def fields_of(
+    name: str, values: Any, keys: tuple[str, ...], usual: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return a dict with these keys and no others.
+
+    Those with a usual value may be missing: earlier releases did not have them yet.
+    """
+    if not (isinstance(values, dict) and set(keys) - set(usual) <= values.keys() <= set(keys)):
         raise ValueError(f"{name}: found other fields; allowed are {', '.join(keys)}")
-    return values
+    return {**usual, **values}
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:

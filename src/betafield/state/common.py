@@ -38,7 +38,7 @@ def restored_options(values: Any) -> Options:
     """Return the options of these values, which must be allowed; older files had others."""
     if isinstance(values, dict) and "degree" in values:
         values = _newer(values)
-    given = fields_of("options", values, OPTIONS)
+    given = fields_of("options", values, OPTIONS, stored_options(Options()))
     return Options(**{name: plain.option(name, given[name]) for name in OPTIONS}).checked()
 
 

@@ -47,7 +47,8 @@ def values_of(name: str, kind: Any, value: Any) -> Any:
     'logit'
     """
     if hasattr(kind, "_fields"):
-        fields = fields_of(name, value, kind._fields)
+        usual = {k: told(v) for k, v in kind._field_defaults.items()}
+        fields = fields_of(name, value, kind._fields, usual)
         hints = typing.get_type_hints(kind)
         return kind(**{k: values_of(f"{name}.{k}", hints[k], v) for k, v in fields.items()})
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
