@@ -55,13 +55,19 @@ class Effects(NamedTuple):
         Which one.
     at : array of shape (L,)
         Its levels, sorted, in units of the box.
+    is_averaged : bool
+        Whether answers are about the average over levels, seen and not: levels are then groups of
+        trials. Else they are about the level of a point, which has variance τ² if it was not seen.
     """
 
     feature: int
     at: Floats
+    is_averaged: bool = False
 
     def which(self, x: Floats) -> Ints:
         """Return the number of the level of points, −1 if it is none of these."""
+        if self.feature >= x.shape[1]:  # of groups, points have none
+            return np.full(len(x), -1)
         value = x[:, self.feature]
         index = np.minimum(np.searchsorted(self.at, value), len(self.at) - 1)
         return np.where(self.at[index] == value, index, -1)

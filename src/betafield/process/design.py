@@ -170,11 +170,16 @@ class Levelled:
         return A
 
     def forms(self, S: Floats) -> Floats:
-        """Return φ̃′Sφ̃ for every point, S symmetric; levels never seen have variance τ²."""
+        """Return φ̃′Sφ̃ for every point, S symmetric; levels never seen have variance τ².
+
+        If answers are averages over levels, such points have no level.
+        """
         m, which = self._m, self._which
+        assert self.basis.effects is not None
         across = np.ascontiguousarray(S[m:, :m])[which]
         cross = np.where(which < 0, 0.0, (across * self._matrix).sum(axis=1))
-        own = np.where(which < 0, 1.0, np.diag(S)[m:][which])
+        unseen = 0.0 if self.basis.effects.is_averaged else 1.0
+        own = np.where(which < 0, unseen, np.diag(S)[m:][which])
         core = self.cosines.forms(np.ascontiguousarray(S[:m, :m]))
         return np.asarray(core + 2.0 * self._tau * cross + self._tau**2 * own)
 
@@ -214,7 +219,8 @@ def design(basis: Basis, x: Floats) -> Design:
     """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
     if basis.effects is not None:
         return Levelled(design(without_effects(basis), x), basis, x)
-    d = x.shape[1]
+    d = len(basis.margin)
+    x = x[:, :d]
     if d > FEW:
         return Dense(basis, x)
     angles, highest = basis.angles(x), basis.J.max(axis=0)
@@ -238,7 +244,7 @@ def matrix(basis: Basis, x: Floats) -> Floats:
         which = basis.effects.which(x)
         levels = which[:, None] == np.arange(len(basis.effects.at))
         return np.hstack([matrix(without_effects(basis), x), basis.root[-1] * levels])
-    angles = basis.angles(x)
+    angles = basis.angles(x[:, : len(basis.margin)])
     P = np.tile(basis.root, (len(x), 1))
     highest_of = basis.J.max(axis=0)
     for a in np.flatnonzero(highest_of):

@@ -44,6 +44,8 @@ FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
 # Weight of windows of single levels from which a new level has their variance on top.
 SURE = 0.5
+# ρ that trials of a row are tried with, and how far behind the best, in nats, larger ones are none.
+CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
 # Places are left out whole if trials are so many times as many.
 REPEATED = 1.1
 
@@ -77,7 +79,8 @@ def find(
         them by evidence.
     """
     processes = _processes(sums, bounds, scale)
-    if not with_windows:
+    # Windows would take what a group or a row shares for something of its place.
+    if not with_windows or sums.group is not None or sums.is_apart:
         return _found(processes)
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
@@ -97,6 +100,8 @@ def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:
     """Return processes that are not light, the heaviest first."""
     tried = fitted(sums, bounds, scale)
     each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
+    if sums.is_apart:
+        each = _correlated(each)
     d, t = len(bounds), float(tried[0].rows.n.sum())
     if d <= ROUGH_FEATURES and t >= ROUGH_FROM:
         each.append(_rougher(each))
@@ -109,9 +114,28 @@ def _rougher(processes: list[Process]) -> Process:
     w = weights(tuple(process.fit for process in processes))
     best = processes[int(np.argmax(w))]
     start = best.fit.theta.copy()
-    start[1:] += math.log(LONGER)
+    start[1 : 1 + len(best.fit.lengths)] += math.log(LONGER)
     problem = best.fit.problem
     return best._replace(fit=fit(problem.rows, problem.link, start, SMOOTHNESS, steps=STEPS))
+
+
+def _correlated(processes: list[Process]) -> list[Process]:
+    """Return the same with trials of a row correlated, by all ρ that are not far behind the best.
+
+    Rows that vary make a process too short if ρ is 0, so the climb starts anew at the first other ρ.
+    """
+    every = list(processes)
+    best = max(each.fit.objective for each in processes)
+    for one in processes:
+        start = None
+        for rho in CORRELATIONS:
+            rows, link, prior = one.fit.problem
+            fitted = fit(rows._replace(correlation=rho), link, start, prior.smoothness)
+            every.append(one._replace(fit=fitted))
+            start, best = fitted.theta, max(best, fitted.objective)
+            if fitted.objective < best - HOPELESS:
+                break
+    return every
 
 
 def _found(processes: list[Process]) -> Found:
@@ -119,9 +143,10 @@ def _found(processes: list[Process]) -> Found:
 
 
 def _component(process: Process) -> Component:
-    _, link, prior = process.fit.problem
+    rows, link, prior = process.fit.problem
     effect = None if prior.effects is None else prior.effects.feature
-    return Component(link.name, prior.smoothness, process.fit.theta, process.scale, effect)
+    theta, scale = process.fit.theta, process.scale
+    return Component(link.name, prior.smoothness, theta, scale, effect, rows.correlation)
 
 
 def _contest(processes: list[Process], fine: Rows) -> Contest:

@@ -73,7 +73,7 @@ class Problem(NamedTuple):
     def _each(self, amplitude: float, length: float, effect: float) -> Floats:
         """Return one number per hyper-parameter."""
         levels = [] if self.prior.effects is None else [effect]
-        return np.array([amplitude, *[length] * self.rows.x.shape[1], *levels])
+        return np.array([amplitude, *[length] * self.rows.d, *levels])
 
     def precision(self, theta: Floats) -> Floats:
         """Return the prior's precision on the side of the centre where θ is."""
@@ -139,7 +139,11 @@ def fit(
     effects: Effects | None = None,
     steps: int = STEPS,
 ) -> Fit:
-    """Return a process under one link, with the hyper-parameters of the highest objective."""
+    """Return a process under one link, with the hyper-parameters of the highest objective.
+
+    Groups of trials have effects of their own.
+    """
+    effects = groups(rows) if rows.is_grouped else effects
     problem = Problem(rows, link, Prior(link.scale, float(rows.n.sum()), smoothness, effects))
     few = problem._replace(rows=sampled(rows))
     near = None
@@ -148,6 +152,11 @@ def fit(
         start, near = best.theta, best.f
     theta = climb(few, start, near, steps).mode.theta
     return settled(problem, theta)
+
+
+def groups(rows: Rows) -> Effects:
+    """Return the groups of trials as levels of what comes after the features."""
+    return Effects(rows.d, np.unique(rows.x[:, rows.d]), is_averaged=True)
 
 
 def settled(problem: Problem, theta: Floats) -> Fit:
@@ -201,8 +210,7 @@ def climb(
 
 def sampled(rows: Rows) -> Rows:
     """Return the rows from which hyper-parameters are learned: all, or those of lowest hash."""
-    count, d = rows.x.shape
-    if d in COARSE.most or count <= LEARNED_FROM:
+    if rows.d in COARSE.most or len(rows.x) <= LEARNED_FROM or rows.is_grouped:
         return rows
     lowest = np.argsort(hashes(rows), kind="stable")[:LEARNED_FROM]
     return rows.taken(np.sort(lowest))
@@ -231,9 +239,10 @@ def _ascent(problem: Problem, at: Mode) -> Ascent:
 def _glanced(problem: Problem) -> Mode:
     """Return the best of the starts, judged by a few scoring steps."""
     best, best_objective, near = None, -np.inf, None
-    for length in STARTS.get(problem.rows.x.shape[1], STARTS_DENSE):
+    d = problem.rows.d
+    for length in STARTS.get(d, STARTS_DENSE):
         theta = problem.centre
-        theta[1 : 1 + problem.rows.x.shape[1]] = math.log(length)
+        theta[1 : 1 + d] = math.log(length)
         seen = mode(theta, *problem, near, ROUGH, GLANCE)
         near, objective = seen.f, seen.evidence + problem.log_prior(theta)
         if best is None or objective > best_objective:

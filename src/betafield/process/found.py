@@ -27,7 +27,10 @@ class Component(NamedTuple):
     scale : tuple of {"range", "rank", "log"}
         Units of every feature; none: all by range.
     effect : int or None
-        The feature whose levels have effects of their own.
+        The feature whose levels have effects of their own; of groups of trials, the number of
+        features.
+    correlation : float
+        ρ, between any two trials of a row.
     """
 
     link: str
@@ -35,6 +38,7 @@ class Component(NamedTuple):
     theta: Floats
     scale: tuple[str, ...] = ()
     effect: int | None = None
+    correlation: float = 0.0
 
 
 class Window(NamedTuple):

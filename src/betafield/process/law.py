@@ -17,6 +17,10 @@ Beyond the domain, by e in units of its features, laws return to the base rate:
     m ← c₀ + ρ (m − c₀),   v ← ρ² v + (1 − ρ²) σ²,   ρ = exp(−½ Σ (e/ℓ)²)
 
 with c₀ the centre at which a law of variance σ² has the mean of π over all trials.
+
+Where trials come in groups with effects u ~ N(0, τ²) of their own, answers are about the average
+group, π = E g(f + u), which is a smooth function of f: on the link's own scale its law is taken to
+be normal, with the deviation of f times the slope of that function.
 """
 
 from __future__ import annotations
@@ -62,6 +66,8 @@ class Surface:
         σ².
     base : float
         c₀, to which f returns far from all trials.
+    tau : float
+        Deviation of the effects of groups, over which answers are averages; 0: there are none.
     """
 
     link: Link
@@ -72,6 +78,7 @@ class Surface:
     lengths: Floats
     variance: float
     base: float
+    tau: float = 0.0
 
 
 class Latent(NamedTuple):
@@ -85,7 +92,7 @@ class Latent(NamedTuple):
 def surface(fit: Fit) -> Surface:
     """Return what answers need of a fit."""
     mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
-    variance = float(np.exp(2.0 * fit.theta[0]))
+    variance, tau = float(np.exp(2.0 * fit.theta[0])), _averaged(fit)
     H = linear.product(linear.product(_turned(slopes.moves), fit.covariance), slopes.moves)
     wide = slopes.S + WIDENING * H
     return Surface(
@@ -96,8 +103,15 @@ def surface(fit: Fit) -> Surface:
         0.5 * (wide + wide.T),
         fit.lengths,
         variance,
-        _base(fit, variance),
+        _base(fit, variance + tau**2),
+        tau,
     )
+
+
+def _averaged(fit: Fit) -> float:
+    """Return the deviation of effects over which answers are averages."""
+    effects = fit.problem.prior.effects
+    return float(fit.mode.basis.root[-1]) if effects is not None and effects.is_averaged else 0.0
 
 
 def shift(fit: Fit) -> Floats:
@@ -158,9 +172,11 @@ def believed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> tupl
     kept, w = counted(weights)
     centres, deviations, means = [], [], []
     for i in kept:
+        link, tau = surfaces[i].link, surfaces[i].tau
         f = latent(surfaces[i], xs[i])
-        means.append(averages.mean(surfaces[i].link, f.mean, np.sqrt(f.narrow)))
-        centre, deviation = one_law(surfaces[i].link, f, means[-1])
+        means.append(averages.mean(link, f.mean, np.sqrt(f.narrow + tau**2)))
+        f = f if tau == 0.0 else averaged(link, f, tau)
+        centre, deviation = one_law(link, f, means[-1])
         centres.append(centre)
         deviations.append(deviation)
     links = tuple(surfaces[i].link for i in kept)
@@ -178,13 +194,21 @@ def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
 def _mean(surface: Surface, x: Floats) -> Floats:
     phi = design(surface.basis, x)
     m, narrow = _plain(surface, phi, _nearness(surface, x))
-    return averages.mean(surface.link, m, np.sqrt(narrow))
+    return averages.mean(surface.link, m, np.sqrt(narrow + surface.tau**2))
 
 
 def counted(weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     """Return the components that are not negligible, and their weights."""
     kept = np.flatnonzero(weights > NEGLIGIBLE)
     return kept, weights[kept] / weights[kept].sum()
+
+
+def averaged(link: Link, f: Latent, tau: float) -> Latent:
+    """Return the laws of g⁻¹(E g(f + u)), u ~ N(0, τ²)."""
+    mean, slope = averages.mean_and_slope(link, f.mean, np.full_like(f.mean, tau))
+    centre = link.inverse(mean)
+    shrunk = (slope / np.maximum(link.rise(centre)[1], np.finfo(np.float64).tiny)) ** 2
+    return Latent(centre, shrunk * f.narrow, shrunk * f.wide)
 
 
 def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats, Floats]:

@@ -11,6 +11,14 @@ d/df:
     third            E d³/df³ log-likelihood = −n r (3 q″ − 2 q′ r (1 − 2q))
 
 For the logit without contexts r = 1, and W is also the observed information.
+
+Rows whose trials are correlated (ρ > 0) are beta-binomial, with α = q(1/ρ − 1) and
+β = (1 − q)(1/ρ − 1):
+
+    log-likelihood   Σ log B(k + α, n − k + β) − log B(α, β)
+    score            (1/ρ − 1) q′ (ψ(k + α) − ψ(α) − ψ(n − k + β) + ψ(β))
+
+and W, its slope and the third are those above over 1 + (n − 1)ρ. As ρ → 0 all of it is binomial.
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import comb, xlogy
+from scipy.special import comb, digamma, gammaln, xlogy
 
 from betafield.process.links import Link
 from betafield.process.rows import Rows
@@ -87,14 +95,33 @@ def _bernstein(b: Floats, p: Floats, rest: Floats) -> Floats:
 
 def read(f: Floats, rows: Rows, link: Link) -> Reading:
     """Return the likelihood of rows at their latent values f."""
-    s, n, k = success(f, rows.context, link), rows.n, rows.k
+    s, n = success(f, rows.context, link), rows.n
     r = s.ratio
-    failures = n - k
     bent = s.first * r * (s.rest - s.q)
+    log, score = _correlated(s, rows) if rows.correlation else _independent(s, rows)
+    worth = n / (1.0 + (n - 1.0) * rows.correlation)
     return Reading(
-        float(np.sum(xlogy(k, s.q) + xlogy(failures, s.rest))),
-        (k * s.rest - failures * s.q) * r,
-        n * s.first * r,
-        n * r * (2.0 * s.second - bent),
-        -n * r * (3.0 * s.second - 2.0 * bent),
+        float(np.sum(log)),
+        score,
+        worth * s.first * r,
+        worth * r * (2.0 * s.second - bent),
+        -worth * r * (3.0 * s.second - 2.0 * bent),
     )
+
+
+def _independent(s: Success, rows: Rows) -> tuple[Floats, Floats]:
+    """Return log-likelihoods and scores of binomial rows."""
+    k, failures = rows.k, rows.n - rows.k
+    log = xlogy(k, s.q) + xlogy(failures, s.rest)
+    return log, (k * s.rest - failures * s.q) * s.ratio
+
+
+def _correlated(s: Success, rows: Rows) -> tuple[Floats, Floats]:
+    """Return log-likelihoods and scores of beta-binomial rows."""
+    size = 1.0 / rows.correlation - 1.0
+    (up, rise), (down, fall) = (
+        (gammaln(count + shape) - gammaln(shape), digamma(count + shape) - digamma(shape))
+        for count, shape in ((rows.k, size * s.q), (rows.n - rows.k, size * s.rest))
+    )
+    log = up + down - (gammaln(rows.n + size) - gammaln(size))
+    return log, size * s.first * (rise - fall)

@@ -31,7 +31,7 @@ from betafield.process import law
 from betafield.process.basis import Effects, Prior
 from betafield.process.boxes import Box
 from betafield.process.finding import alone, find, inside, places
-from betafield.process.fit import Fit, Problem, settled, weights
+from betafield.process.fit import Fit, Problem, groups, settled, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
@@ -168,7 +168,8 @@ class Smooth:
     @functools.cached_property
     def _nearby(self) -> Forest:
         """Places of trials in length scales."""
-        x = self.fits[int(np.argmax(self.weights))].problem.rows.x
+        rows = self.fits[int(np.argmax(self.weights))].problem.rows
+        x = rows.x[:, : rows.d]
         axes = np.ascontiguousarray((x / self.lengths).T)
         return Forest(len(axes)).insert(Places(axes, np.ones((1, len(x)), dtype=np.int64)))
 
@@ -202,10 +203,11 @@ class Smooth:
 
 def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
     """Return what answers questions, of these trials and what was found."""
-    levels = sums.levels() if _needs_levels(found) else ()
+    levels = sums.levels() if sums.group is None and _needs_levels(found) else ()
     boxes: dict[tuple[str, ...], Box] = {}
     rows: dict[tuple[tuple[str, ...], int | None], Rows] = {}
-    for _, _, _, scale, effect in found.components:
+    for component in found.components:
+        scale, effect = component.scale, component.effect
         if scale not in boxes:
             boxes[scale] = boxed(sums, bounds, scale)
         if (scale, effect) not in rows:
@@ -232,8 +234,11 @@ def _needs_levels(found: Found) -> bool:
 
 def _settled(rows: Rows, component: Component) -> Fit:
     link = next(link for link in LINKS if link.name == component.link)
+    rows = rows._replace(correlation=component.correlation)
     prior = Prior(link.scale, float(rows.n.sum()), component.smoothness)
-    if component.effect is not None:
+    if rows.is_grouped:
+        prior = prior._replace(effects=groups(rows))
+    elif component.effect is not None:
         at = np.unique(rows.x[:, component.effect])
         prior = prior._replace(effects=Effects(component.effect, at))
     return settled(Problem(rows, link, prior), component.theta)

@@ -9,6 +9,9 @@ Beyond 256 / 1,600 / 3,000 places in one, two and three dimensions, rows are the
 (256, 40², 16³): a cell stands at the mean of its trials, from whole-number sums of coordinates.
 Levels of a feature can be kept apart, whatever the grid.
 Contexts share a cell only if they are equal or, if more than 16 differ, equal to a sixteenth.
+
+Trials in groups have one more coordinate, the number of their group, which no process is smooth
+in. Rows that may vary more than trials alone would are never joined, however equal they are.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ class Grid(NamedTuple):
     whole: int
 
     def cut(self, d: int, levels: Levels = ()) -> Cut:
-        """Return the cells of d features; those with levels have one per level, if that can be."""
+        """Return the cells of d features; those with levels have one per level, if that can be.
+
+        What comes after the features has levels.
+        """
         levels = levels or (None,) * d
         kept = sorted((len(at), a) for a, at in enumerate(levels) if at is not None)
         while kept and math.prod(count for count, _ in kept) > self.whole:
@@ -47,9 +53,10 @@ class Grid(NamedTuple):
         counts = {a: count for count, a in kept}
         room = self.whole / math.prod(counts.values())
         side = self.cells[d]
-        if counts and len(counts) < d:
-            side = min(side, max(FEWEST, int(room ** (1.0 / (d - len(counts))))))
-        sides = tuple(counts.get(a, side) for a in range(d))
+        free = len(levels) - len(counts)
+        if counts and free:
+            side = min(side, max(FEWEST, int(room ** (1.0 / free))))
+        sides = tuple(counts.get(a, side) for a in range(len(levels)))
         return Cut(sides, tuple(at if a in counts else None for a, at in enumerate(levels)))
 
 
@@ -74,6 +81,8 @@ class Cut(NamedTuple):
 # What a process is fitted to, and what windows of its residuals add up.
 COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16}, 1 << 15)
 FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40}, 1 << 17)
+# The same of trials in groups, whose cells are those of one group each.
+GROUPED = Grid({1: 20_000, 2: 20_000, 3: 20_000}, {1: 256, 2: 40, 3: 16}, 1 << 20)
 # Cells of a feature at the least, if levels of others leave room for few.
 FEWEST = 8
 # Contexts that are told apart exactly, and steps of [0, 1] by which more of them are.
@@ -84,6 +93,7 @@ PLAIN = np.array([0.0, 1.0])
 PARTS, WEIGHT_BITS = 2.0**30, 32
 # Trials that are gathered at a time, and parts that are kept before they are joined.
 LONG, MANY = 1 << 17, 8
+NO_TRIALS = "trials: found none; at least one is needed"
 
 
 class Rows(NamedTuple):
@@ -101,6 +111,10 @@ class Rows(NamedTuple):
         What 1 counts for.
     is_places : bool
         Whether rows are places, and not cells.
+    is_grouped : bool
+        Whether the last coordinate is the number of a group.
+    correlation : float
+        ρ, between any two trials of a row.
     """
 
     x: Floats
@@ -109,6 +123,13 @@ class Rows(NamedTuple):
     context: Floats
     unit: float = 1.0
     is_places: bool = True
+    is_grouped: bool = False
+    correlation: float = 0.0
+
+    @property
+    def d(self) -> int:
+        """Return the number of features."""
+        return self.x.shape[1] - self.is_grouped
 
     @property
     def n(self) -> Floats:
@@ -133,9 +154,8 @@ class Rows(NamedTuple):
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        x, trials, successes, context, unit, is_places = self
-        taken = x[index], trials[index], successes[index], context[index]
-        return Rows(*taken, unit, is_places)
+        taken = (column[index] for column in self[:4])
+        return Rows(*taken, *self[4:])
 
 
 def gather(
@@ -147,11 +167,12 @@ def gather(
     grid: Grid = COARSE,
     box: Callable[[Floats], Floats] | None = None,
     levels: Levels = (),
+    is_grouped: bool = False,
 ) -> Rows:
     """Return the rows of trials at points, in any order and any number of parts.
 
     Points are of the unit box, or `box` puts them into it, a part of them at a time. Cells keep
-    `levels` of features apart.
+    `levels` of features apart, the last of which are those of groups.
 
     Examples
     --------
@@ -164,7 +185,7 @@ def gather(
     """
     is_long = len(x) > LONG and _is_constant(context) and _shift(trials) == 0
     step = LONG if is_long else len(x)
-    d = x.shape[1]
+    d = x.shape[1] - is_grouped
     most = grid.most.get(d, np.inf)
     cut = grid.cut(d, levels) if d in grid.cells else Cut((), ())
     places: list[Rows] = []
@@ -184,13 +205,36 @@ def gather(
                     sums, places = [cell_sums(places[0], cut)], []
         if len(sums) > MANY:
             sums = [_added(sums)]
-    return _settled(places, sums, cut, most)
+    return _settled(places, sums, cut, most)._replace(is_grouped=is_grouped)
+
+
+def listed(
+    x: Floats, trials: Ints, successes: Ints, context: Floats | None = None, unit: float = 1.0
+) -> Rows:
+    """Return rows of trials as they are, sorted; equal ones stay apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.process.rows import listed
+    >>> rows = listed(np.array([[0.5], [0.2], [0.5]]), np.array([3, 4, 2]), np.array([1, 0, 1]))
+    >>> rows.x[:, 0], rows.n, rows.k
+    (array([0.2, 0.5, 0.5]), array([4., 2., 3.]), array([0., 1., 1.]))
+    """
+    given = _given(x, trials, successes, context, unit, None, 0)
+    if given is None:
+        raise ValueError(NO_TRIALS)
+    keys = np.column_stack([given.x, given.context]) + 0.0
+    order = np.lexsort((given.successes, given.trials, *keys.T[::-1]))
+    d = x.shape[1]
+    at, under = (np.ascontiguousarray(each) for each in np.split(keys[order], [d], axis=1))
+    return Rows(at, given.trials[order], given.successes[order], under, unit)
 
 
 def _settled(places: list[Rows], sums: list[CellSums], cut: Cut, most: float) -> Rows:
     """Return the rows of parts that were gathered by place and by cell."""
     if not places and not sums:
-        raise ValueError("trials: found none; at least one is needed")
+        raise ValueError(NO_TRIALS)
     if sums:
         parts = [cell_sums(each, cut) for each in places]
         return _added([*parts, *sums]).rows(cut)

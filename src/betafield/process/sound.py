@@ -42,10 +42,11 @@ def _together(windows: tuple[Window, ...]) -> float:
 
 
 def _require_process(component: Component, d: int) -> None:
-    link, smoothness, theta, scale, effect = component
+    link, smoothness, theta, scale, effect, correlation = component
     is_sound = link in [known.name for known in LINKS]
     is_sound &= theta.shape == (1 + d + (effect is not None),)
-    is_sound &= effect is None or 0 <= effect < d
+    is_sound &= effect is None or 0 <= effect <= d
+    is_sound &= 0.0 <= correlation < 1.0
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
     is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)

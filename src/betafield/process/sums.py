@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.boxes import Box
-from betafield.process.rows import COARSE, LONG, Grid, Levels, Rows, gather
+from betafield.process.rows import COARSE, GROUPED, LONG, Grid, Levels, Rows, gather, listed
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,10 @@ class Sums(NamedTuple):
         Bernstein coefficients of P(success) as a polynomial of π; None: all were seen as they are.
     unit : float
         What 1 counts for.
+    group : array of shape (r,) or None
+        A number per group of trials; None: there are no groups.
+    is_apart : bool
+        Whether rows may vary more than trials alone would, so that none are joined.
     """
 
     points: Floats
@@ -36,6 +40,8 @@ class Sums(NamedTuple):
     successes: Ints
     context: Floats | None = None
     unit: float = 1.0
+    group: Floats | None = None
+    is_apart: bool = False
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
         """Return the trials gathered in a box, levels of features (in own units) kept apart."""
@@ -43,11 +49,24 @@ class Sums(NamedTuple):
             None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
             for at, axis in zip(levels, box.axes, strict=False)
         )
-        return gather(*self, grid=grid, box=box.within, levels=held)
+        if self.is_apart:
+            return listed(box.within(self.points), *self[1:5])
+        if self.group is None:
+            return gather(*self[:5], grid=grid, box=box.within, levels=held)
+        x, number = box.within(self.points), _numbered(self.group)
+        held = (*(held or (None,) * x.shape[1]), np.unique(number))
+        x = np.column_stack([x, number])
+        return gather(x, *self[1:5], grid=GROUPED, levels=held, is_grouped=True)
 
     def levels(self) -> Levels:
         """Return the values of every feature that has few of them, sorted; None for others."""
         return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
+
+
+def _numbered(group: Floats) -> Floats:
+    """Return the numbers of groups in the order of what they are called, within the unit box."""
+    each, number = np.unique(group, return_inverse=True)
+    return np.asarray(number / max(len(each) - 1, 1))
 
 
 def _levels(x: Floats, trials: Ints) -> Floats | None:
