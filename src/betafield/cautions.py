@@ -63,7 +63,7 @@ def _warn(said: str) -> None:
 
 
 def _of_features(field: SmoothField) -> Iterator[str]:
-    points, counts, _, _ = field.sums.rows()
+    points, counts, *_ = field.sums.rows()
     names = field.features.names
     for a, column in enumerate(points.T):
         name = f"column {a}" if names is None else repr(names[a])
@@ -85,6 +85,8 @@ def _numbers_rows(column: Floats, n_rows: int) -> bool:
 
 
 def _of_rows(field: SmoothField) -> Iterator[str]:
+    if field.sums.is_apart or field.sums.is_grouped:
+        return
     for smooth in field.smooth[:1]:
         spread = smooth.overdispersion()
         rows = smooth.fits[0].problem.rows
@@ -92,8 +94,8 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
         if spread > OVERDISPERSED and several >= FEW_ROWS and not smooth.windows:
             yield (
                 f"X: trials at a place vary {spread:.1f} times as much as independent ones would, "
-                "so intervals are too narrow; something that trials of a row share is missing "
-                "from the features"
+                "so intervals are too narrow; trials of a row or of a group share something, so "
+                "give fit_counts(…, overdispersion='auto') or fit(…, groups=…)"
             )
 
 

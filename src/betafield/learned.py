@@ -91,6 +91,16 @@ class Learned:
         return self.field_.relevance
 
     @property
+    def overdispersion_(self) -> float:
+        """The correlation between trials of a row, 0 if they are taken as independent."""
+        return self._smooth("overdispersion_", "bandwidth_").correlation
+
+    @property
+    def group_deviation_(self) -> float:
+        """The standard deviation of what groups share, in log-odds; 0 if there are none."""
+        return self._smooth("group_deviation_", "bandwidth_").group_deviation
+
+    @property
     def settled_(self) -> bool:
         """Whether what was learned was learned from all trials there are; see `settle`."""
         return self._field_.is_settled

@@ -34,12 +34,18 @@ class Trials(NamedTuple):
         How many ended in each class.
     weight : array of shape (t,) or None
     context : array of shape (t, p + 1) or None
+    group : array of shape (t,) or None
+        A number per group of trials.
+    is_apart : bool
+        Whether rows may vary more than trials alone would.
     """
 
     points: Floats
     columns: Columns
     weight: Floats | None = None
     context: Floats | None = None
+    group: Floats | None = None
+    is_apart: bool = False
 
 
 def begun(

@@ -30,7 +30,24 @@ def taught(
         return smooth.taught(known, options, features, classes, some)
     if isinstance(known, SmoothField):
         raise kept_for_others(known, options)
+    _require_independent(options, some)
     return learning.taught(known, options, features, classes, some)
+
+
+def _require_independent(options: Options, some: Trials) -> None:
+    """Raise for trials that share something, which windows would count as independent."""
+    for name, found in (("groups", some.group is not None), ("overdispersion", some.is_apart)):
+        if found:
+            require_dependent(name, options)
+
+
+def require_dependent(name: str, options: Options) -> None:
+    """Raise if this is said of trials that windows would count as independent."""
+    if not options.is_smooth:
+        raise ValueError(
+            f"{name}: found with {_told(options)}, which counts every trial by itself; leave "
+            "method and bandwidth at their defaults, or give method='process'"
+        )
 
 
 def classes_of(known: AnyField | None, outcome: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:

@@ -325,7 +325,8 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     """Return what models that have not seen them predict for a model's own trials.
 
     The trials are dealt into five folds at random, each trial by itself, also those of one place:
-    new trials come where earlier ones came. For each fold a model with the same parameters and
+    new trials come where earlier ones came. Trials of a group, and of a row that may vary by
+    itself, stay together. For each fold a model with the same parameters and
     units learns from the other four, and predicts the trials of the fold. Length scales, widths and
     weights that were found for all trials are kept: they are few numbers, and to find them is most
     of the time of a fit. What weights that are not whole leave over at a place goes to one fold
@@ -362,12 +363,19 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     learner = _Learner.of(model.field_)
     asked = np.zeros(len(learner.points), dtype=np.bool_)
     asked[rng.permutation(len(asked))[:n]] = True
-    parts = [_predicted(learner, fold, asked) for fold in _dealt(learner.counts, rng)]
+    folds = _dealt(learner.counts, learner.together, rng)
+    parts = [_predicted(learner, fold, asked) for fold in folds]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _dealt(counts: Ints, rng: np.random.Generator) -> list[Ints]:
-    """Return the counts of each fold; all folds add up to the counts."""
+def _dealt(counts: Ints, together: Ints | None, rng: np.random.Generator) -> list[Ints]:
+    """Return the counts of each fold; all folds add up to the counts.
+
+    `together` has a number per place; what has the same one goes to one fold.
+    """
+    if together is not None:
+        fold_of = (rng.permutation(int(together.max()) + 1) % FOLDS)[together]
+        return [np.where(fold_of == fold, counts, 0) for fold in range(FOLDS)]
     left, folds = counts.copy(), []
     fractions = rng.integers(FOLDS, size=counts[2:].shape)
     for fold in range(FOLDS):
@@ -390,16 +398,25 @@ class _Learner(NamedTuple):
     points: Floats
     places: Floats
     counts: Ints
+    group: Floats | None = None
 
     @classmethod
     def of(cls, field: AnyField) -> _Learner:
         """Return the field with all of its trials."""
         if isinstance(field, SmoothField):
             (part,) = field.sums.distinct().parts[0]
-            return cls(field, part.points, part.points, part.counts)
+            return cls(field, part.points, part.points, part.counts, part.group)
         places = _places(field)
         axes, counts = _joined(places.axes, places.counts)
         return cls(field, field.units.restored(axes), axes.T, counts)
+
+    @property
+    def together(self) -> Ints | None:
+        """What must not be divided: the number of the group, or row, of every place."""
+        if self.group is not None:
+            return np.unique(self.group, return_inverse=True)[1]
+        is_apart = isinstance(self.field, SmoothField) and self.field.sums.is_apart
+        return np.arange(len(self.points)) if is_apart else None
 
     def taught(self, counts: Ints) -> AnyField:
         """Return the field with what was found for all trials that knows these counts only."""
@@ -409,8 +426,10 @@ class _Learner(NamedTuple):
         totals = of_trials(*(int(part.sum()) for part in (counts[:2], counts[2:])))
         places, counts = self.places[there], counts[:, there]
         if isinstance(self.field, SmoothField):
-            part = Part(places, counts, np.empty((len(places), 0)))
-            return self.field.with_only(Sums(places.shape[1], 2, totals, {0: (part,)}))
+            group = None if self.group is None else self.group[there]
+            part = Part(places, counts, np.empty((len(places), 0)), group)
+            is_apart = self.field.sums.is_apart
+            return self.field.with_only(Sums(places.shape[1], 2, totals, {0: (part,)}, is_apart))
         return self.field.with_only(Places(np.ascontiguousarray(places.T), counts), totals)
 
     def expected(self, points: Floats) -> Floats:

@@ -49,6 +49,8 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
+# Groups of trials at the most.
+MOST_GROUPS = 1_000
 # The least weight that all classes together have, in trials.
 LEAST_TRIALS = 1e-3
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
@@ -218,10 +220,23 @@ class SmoothField:
         return np.asarray(shares.min() / shares)
 
     @property
+    def correlation(self) -> float:
+        """Correlation between trials of a row, over all processes."""
+        found, smooth = self.serving[0][0], self.smooth[0]
+        each = [component.correlation for component in found.components]
+        return float(np.sum(smooth.weights * each))
+
+    @property
+    def group_deviation(self) -> float:
+        """Deviation of the effects of groups in log-odds, by the heaviest process about π = ½."""
+        return max(smooth.group_deviation for smooth in self.smooth)
+
+    @property
     def levelled(self) -> tuple[int, ...]:
         """The features whose levels have effects of their own, which nothing between them has."""
         each = self.serving[0]
         effects = {one.effect for found in each for one in found.components}
+        effects.discard(self.features.number)  # which are those of groups
         spreads = {int(a) for found in each for a in np.flatnonzero(found.spread)}
         return tuple(sorted(a for a in effects | spreads if a is not None))
 
@@ -311,10 +326,11 @@ class SmoothField:
         """Return the trials of each class against the others; of two, of the second alone."""
         from betafield.process.sums import Sums as ProcessSums
 
-        points, counts, context, unit = self.sums.rows()
+        points, counts, context, unit, group = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
         chosen = [1] if last == 2 else range(last)
-        return [ProcessSums(points, total, counts[k], context, unit) for k in chosen]
+        kept = group, self.sums.is_apart
+        return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
 
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
@@ -355,9 +371,23 @@ def supposing(field: SmoothField, some: Trials) -> SmoothField:
 def _summed(field: SmoothField, some: Trials) -> Sums:
     """Return the sums of trials of which a field may learn."""
     learning.require_two_classes(len(field.classes), some.context)
+    _require_few_groups(field, some)
     seen = counted(some.columns, some.weight, some.context)
     units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
-    return Sums.of(some.points, len(field.classes), seen)
+    is_apart = some.is_apart or field.sums.is_apart
+    return Sums.of(some.points, len(field.classes), seen, some.group, is_apart)
+
+
+def _require_few_groups(field: SmoothField, some: Trials) -> None:
+    """Raise for more groups than a process can have effects of."""
+    if some.group is None:
+        return
+    number = len(np.union1d(field.sums.groups(), some.group))
+    if number > MOST_GROUPS:
+        raise ValueError(
+            f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "
+            "that are alike"
+        )
 
 
 def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
@@ -433,7 +463,7 @@ def _records(smooth: Smooth, found: Found, features: trials.Features) -> Records
     rest = 1.0 - sum(window.weight for window in smooth.windows)
     rows: list[tuple[Any, ...]] = []
     for fit, share, one in zip(smooth.fits, smooth.weights, found.components, strict=True):
-        levels = "" if one.effect is None else str(names[one.effect])
+        levels = "" if one.effect is None else [*names, "groups"][one.effect]
         told = ("process", one.link, _units(one.scale), levels, fit.lengths)
         rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)

@@ -5,13 +5,17 @@ is `evidence.columns`'s: trials per class, and their fractions), so sums of sums
 whatever the order, batches or merges. Trials that teach nothing, whose context has equal
 coefficients, are not kept.
 
+Trials in groups are kept by place and group, and rows that may vary more than trials alone would
+are kept as they are, equal ones apart.
+
 Contexts are kept by their number of coefficients: none for trials seen as they are, two for affine
 contexts, and more for polynomials. They are raised to one degree only where they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,11 +46,20 @@ class Part(NamedTuple):
     counts : integer array of shape (c, r)
     context : array of shape (r, p + 1)
         p + 1 is 0 for trials seen as they are.
+    group : array of shape (r,) or None
+        The number of their group; None: trials have none.
     """
 
     points: Floats
     counts: npt.NDArray[Any]
     context: Floats
+    group: Floats | None = None
+
+    def taken(self, order: Any, columns: Any = slice(None)) -> Part:
+        """Return some rows, with some coefficients of their contexts."""
+        group = None if self.group is None else self.group[order]
+        context = self.context[order][:, columns]
+        return Part(self.points[order], self.counts[:, order], context, group)
 
     @property
     def size(self) -> int:
@@ -65,12 +78,14 @@ class Rows(NamedTuple):
     context : array of shape (r, p + 1) or None
         None if all trials were seen as they are.
     unit : float
+    group : array of shape (r,) or None
     """
 
     points: Floats
     counts: Ints
     context: Floats | None
     unit: float
+    group: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +99,8 @@ class Sums:
         How many trials there are, and how distorted they were.
     parts : dict of tuples of Part
         By number of coefficients of the context.
+    is_apart : bool
+        Whether rows are kept as they are.
 
     Examples
     --------
@@ -91,8 +108,8 @@ class Sums:
     >>> from betafield.evidence.encode import counted
     >>> seen = np.array([[True, False, False], [False, True, True]])
     >>> some = Sums.of(np.array([[0.5], [0.2], [0.5]]), 2, counted(seen, None, None))
-    >>> points, counts, _, _ = some.plus(some).distinct().rows()
-    >>> points.tolist(), counts.tolist()
+    >>> rows = some.plus(some).distinct().rows()
+    >>> rows.points.tolist(), rows.counts.tolist()
     ([[0.2], [0.5]], [[0, 2], [2, 2]])
     """
 
@@ -100,34 +117,58 @@ class Sums:
     n_classes: int
     totals: Totals = field(default_factory=Totals)
     parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
+    is_apart: bool = False
 
     @classmethod
-    def of(cls, points: Floats, n_classes: int, seen: Counted) -> Sums:
+    def of(
+        cls,
+        points: Floats,
+        n_classes: int,
+        seen: Counted,
+        group: Floats | None = None,
+        is_apart: bool = False,
+    ) -> Sums:
         """Return the sums of trials at points of their rows."""
         rows, counts, context, totals = seen
-        points = points if rows is None else points[rows]
-        parts = _by_kind(Part(points + 0.0, counts, _no_context(points, context)))
-        return cls(points.shape[1], n_classes, totals, {k: (p,) for k, p in parts.items()})
+        if rows is not None:
+            points, group = points[rows], None if group is None else group[rows]
+        parts = _by_kind(Part(points + 0.0, counts, _no_context(points, context), group))
+        every = {kind: (part,) for kind, part in parts.items()}
+        return cls(points.shape[1], n_classes, totals, every, is_apart)
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums of both."""
+        """Return the sums of both, whose trials must be kept in the same way."""
+        if self.size and other.size:
+            _require_alike(self, other)
+        is_apart = self.is_apart or other.is_apart
         kinds = sorted({*self.parts, *other.parts})
         parts = {
-            kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ()))) for kind in kinds
+            kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ())), is_apart)
+            for kind in kinds
         }
         totals = self.totals.plus(other.totals)
         require_few(totals)
-        return Sums(self.d, self.n_classes, totals, parts)
+        return Sums(self.d, self.n_classes, totals, parts, is_apart)
 
     def distinct(self) -> Sums:
-        """Return the same sums with every place once, sorted."""
-        parts = {kind: (_joined(each),) for kind, each in self.parts.items()}
-        return Sums(self.d, self.n_classes, self.totals, parts)
+        """Return the same sums with every place once, sorted; rows that are kept apart, sorted."""
+        join = _ordered if self.is_apart else _joined
+        return dataclasses.replace(self, parts={k: (join(p),) for k, p in self.parts.items()})
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether trials have groups."""
+        return any(part.group is not None for each in self.parts.values() for part in each)
+
+    def groups(self) -> Floats:
+        """Return the groups of all trials, in any order and any number of times."""
+        each = [part.group for p in self.parts.values() for part in p if part.group is not None]
+        return np.concatenate(each) if each else np.zeros(0)
 
     def trials(self) -> Iterator[tuple[Floats, Columns, Floats | None, Floats | None]]:
         """Yield all trials as points, trials per class, weights and contexts."""
         for each in self.parts.values():
-            points, counts, context = _concatenated(each)
+            points, counts, context, _ = _concatenated(each)
             among = context if context.shape[1] else None
             yield points, counts[: self.n_classes].astype(np.int64), None, among
             for k, fractions in enumerate(counts[self.n_classes :]):
@@ -158,13 +199,29 @@ class Sums:
         bits = self._bits(parts)
         counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
         points = np.concatenate([part.points for part in parts])
-        return Rows(points, counts, context, 2.0**-bits)
+        group = _all_groups(parts)
+        return Rows(points, counts, context, 2.0**-bits, group)
 
     def _bits(self, parts: list[Part]) -> int:
         """Return how fine counts are told apart: to 2⁻³², if any has fractions."""
         if all(len(part.counts) == self.n_classes for part in parts):
             return 0
         return max(0, min(32, MOST_BITS - int(self.totals.number()).bit_length()))
+
+
+def _require_alike(ours: Sums, theirs: Sums) -> None:
+    """Raise unless trials have groups in both or in none, and rows are kept in the same way."""
+    if ours.is_grouped != theirs.is_grouped:
+        one, other = ("groups", "none") if theirs.is_grouped else ("none", "groups")
+        raise ValueError(
+            f"groups: found {one} where the trials so far have {other}; all trials of a model need "
+            "a group, or none, so fit all of them anew"
+        )
+    if ours.is_apart != theirs.is_apart:
+        raise ValueError(
+            "overdispersion: rows were learned with it and without; they are kept in one way or "
+            "the other, so fit all of them anew"
+        )
 
 
 def require_few(totals: Totals) -> None:
@@ -192,37 +249,45 @@ def _by_kind(part: Part) -> dict[int, Part]:
         (2, is_affine & ~is_plain, [0, -1]),
         (part.context.shape[1], ~is_affine, slice(None)),
     ]
-    return {
-        kind: Part(part.points[some], part.counts[:, some], part.context[some][:, columns])
-        for kind, some, columns in kinds
-        if some.any()
-    }
+    return {kind: part.taken(some, columns) for kind, some, columns in kinds if some.any()}
 
 
-def _few(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:
     """Return parts, joined where they are many or where the later ones outgrow the first.
 
     A row is thus moved a logarithmic number of times, and what is kept of a stream is of the order
     of its distinct places.
     """
     is_due = len(parts) > MOST_PARTS or sum(p.size for p in parts[1:]) > parts[0].size
-    return (_joined(parts),) if len(parts) > 1 and is_due else parts
+    join = _concatenated if is_apart else _joined
+    return (join(parts),) if len(parts) > 1 and is_due else parts
 
 
 def _joined(parts: tuple[Part, ...]) -> Part:
     """Return every place once, sorted."""
-    points, counts, context = _concatenated(parts)
-    keys = (*points.T, *context.T)
+    whole = _concatenated(parts)
+    keys = _keys(whole)
     order = np.lexsort(keys[::-1])
-    is_new = np.zeros(len(points), dtype=np.bool_)
+    is_new = np.zeros(whole.size, dtype=np.bool_)
     is_new[:1] = True
     for key in keys:
         ordered = key[order]
         is_new[1:] |= ordered[1:] != ordered[:-1]
     starts = np.flatnonzero(is_new)
-    first = order[starts]
-    summed = np.add.reduceat(counts[:, order], starts, axis=1, dtype=np.int64)
-    return Part(points[first], summed, context[first])
+    summed = np.add.reduceat(whole.counts[:, order], starts, axis=1, dtype=np.int64)
+    return whole.taken(order[starts])._replace(counts=summed)
+
+
+def _ordered(parts: tuple[Part, ...]) -> Part:
+    """Return all rows, sorted."""
+    whole = _concatenated(parts)
+    return whole.taken(np.lexsort((*whole.counts[::-1], *_keys(whole)[::-1])))
+
+
+def _keys(part: Part) -> tuple[Floats, ...]:
+    """Return what tells places apart."""
+    group = () if part.group is None else (part.group,)
+    return (*part.points.T, *part.context.T, *group)
 
 
 def _concatenated(parts: tuple[Part, ...]) -> Part:
@@ -234,7 +299,14 @@ def _concatenated(parts: tuple[Part, ...]) -> Part:
         np.concatenate([part.points for part in parts]),
         np.concatenate(counts, axis=1),
         np.concatenate([part.context for part in parts]),
+        _all_groups(parts),
     )
+
+
+def _all_groups(parts: Sequence[Part]) -> Floats | None:
+    """Return the groups of all parts, if trials have any."""
+    each = [part.group for part in parts if part.group is not None]
+    return np.concatenate(each) if each else None
 
 
 def _raised(part: Part, degree: int) -> Floats:

@@ -11,6 +11,7 @@ trials, batches and merges can never be seen in a result.
 from __future__ import annotations
 
 import functools
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -222,6 +223,48 @@ def _require_weight(array: Floats) -> None:
             f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
             "count as zero, and one at least must be larger"
         )
+
+
+def groups(values: Any, n_rows: int, *, part: bool = False) -> Floats | None:
+    """Return a number per row that tells groups apart, whatever came before; None: no groups.
+
+    Some must have two trials, unless these are a part only of the rows to learn from. The number
+    is 53 bits of a hash of the label: the same label has the same number in every batch and
+    every model, without a list of them.
+    """
+    if values is None:
+        return None
+    array = checks.cells("groups", values)
+    if array.ndim != 1:
+        raise ValueError(f"groups: found shape {array.shape}; one label per row is needed")
+    _require_length("groups", array, n_rows)
+    _require_labels("groups", array)
+    each, which = np.unique(array, return_inverse=True)
+    if len(each) == n_rows and not part:
+        raise ValueError(
+            f"groups: found {n_rows} groups of one trial each, which share nothing that could be "
+            "learned; give the same label to trials of a group, or leave groups out"
+        )
+    return np.array([_hashed(label) for label in each.tolist()])[which]
+
+
+def overdispersed(overdispersion: Any, group: Floats | None) -> bool:
+    """Return whether rows may vary more than binomial."""
+    rule = "allowed are None and 'auto'"
+    checks.one_of("overdispersion", overdispersion, (None, "auto"), rule)
+    if overdispersion is not None and group is not None:
+        raise ValueError(
+            "overdispersion: found 'auto' beside groups, which have effects of their own; give one "
+            "of the two, with a group per row if rows vary within groups"
+        )
+    return overdispersion is not None
+
+
+def _hashed(label: Any) -> float:
+    """Return 53 bits of the hash of a label; 1, 1.0 and True are one label."""
+    is_whole = isinstance(label, bool | int) or (isinstance(label, float) and label.is_integer())
+    key = repr(int(label)) if is_whole else repr(label)
+    return float(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) >> 11)
 
 
 def context(values: Any, n_rows: int) -> Floats | None:

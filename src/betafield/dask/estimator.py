@@ -11,7 +11,7 @@ from dask.delayed import delayed
 from sklearn.utils.validation import check_is_fitted
 
 import betafield.dask.learning as learning
-from betafield import estimators, methods
+from betafield import estimators, methods, teaching
 from betafield._locks import writing
 from betafield.dask.partitions import blocks, lengths, partitions
 from betafield.dask.posteriors import (
@@ -193,24 +193,30 @@ class SmoothBetaClassifier(Local):
             raise ValueError(f"partition: found {self.partition!r}; allowed are None and 'space'")
         return super()._options()
 
-    def _of_labels(
-        self, known: Any, X: Any, y: Any, classes: Any, sample_weight: Any, context: Any
-    ) -> AnyField:
+    def _of_labels(self, known: Any, X: Any, y: Any, classes: Any, **columns: Any) -> AnyField:
         """Return the field that knows these trials too."""
         options = self._options()
         if y is None:
             raise ValueError("this estimator requires y to be passed, but the target y is None")
-        found = partitions(X, y=y, sample_weight=sample_weight, context=context)
+        if columns["groups"] is not None:
+            methods.require_dependent("groups", options)
+        found = partitions(X, y=y, **columns)
         if known is not None:
             classes = methods.classes_of(known, known.classes, classes)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
-    def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, context: Any) -> AnyField:
+    def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, **columns: Any) -> AnyField:
         """Return the field that knows these binomial rows too."""
         options = self._options()
-        found = partitions(X, successes=successes, trials=held, context=context)
-        if known is not None and len(known.classes) != 2:
+        for name in ("groups", "overdispersion"):
+            if columns[name] is not None:
+                methods.require_dependent(name, options)
+        if columns.pop("overdispersion") is not None:
             raise ValueError(
-                f"successes: this model has {len(known.classes)} classes; counts need two"
+                "overdispersion: found a value; rows that vary are learned on one machine, so fit "
+                "betafield.SmoothBetaClassifier, or give every row a group of its own"
             )
+        found = partitions(X, successes=successes, trials=held, **columns)
+        if known is not None:
+            teaching.require_two(known.classes)
         return learning.taught(known, options, found, [0, 1], self.partition == "space")

@@ -53,6 +53,7 @@ class Checked(NamedTuple):
     counts: Ints | None = None
     weight: Floats | None = None
     context: Floats | None = None
+    group: Floats | None = None
 
     @property
     def is_void(self) -> bool:
@@ -65,9 +66,9 @@ class Checked(NamedTuple):
     def trials(self, classes: npt.NDArray[Any]) -> Trials:
         """Return the trials, where these are the classes there are."""
         if self.counts is not None:
-            return Trials(self.points, self.counts, self.weight, self.context)
+            return Trials(self.points, self.counts, self.weight, self.context, self.group)
         outcomes = trials.outcomes(np.asarray(self.labels), classes)
-        return Trials(self.points, outcomes, self.weight, self.context)
+        return Trials(self.points, outcomes, self.weight, self.context, self.group)
 
 
 def checked(name: str, batch: Batch, known: trials.Features | None) -> Checked:
@@ -79,12 +80,13 @@ def checked(name: str, batch: Batch, known: trials.Features | None) -> Checked:
             return Checked(name, trials.Features(0), np.empty((0, 0)), np.empty(0))
         points, features = _points(batch["X"], known)
         context = trials.context(batch.get("context"), n_rows)
+        group = trials.groups(batch.get("groups"), n_rows, part=True)
         if "trials" in batch:
             counts = trials.binomial(batch["successes"], batch["trials"], n_rows, part=True)
-            return Checked(name, features, points, counts=counts, context=context)
+            return Checked(name, features, points, counts=counts, context=context, group=group)
         labels = trials.labels(batch["y"], n_rows)
         weight = trials.weights(batch.get("sample_weight"), n_rows, part=True)
-        return Checked(name, features, points, labels, None, weight, context)
+        return Checked(name, features, points, labels, None, weight, context, group)
 
 
 def asked_points(X: Any, features: trials.Features) -> Floats:

@@ -122,7 +122,7 @@ def _rougher(processes: list[Process]) -> Process:
 def _correlated(processes: list[Process]) -> list[Process]:
     """Return the same with trials of a row correlated, by all ρ that are not far behind the best.
 
-    Rows that vary make a process too short if ρ is 0, so the climb starts anew at the first other ρ.
+    Rows that vary make a process too short if ρ is 0, so the climb starts anew at the next ρ.
     """
     every = list(processes)
     best = max(each.fit.objective for each in processes)

@@ -114,6 +114,13 @@ class Smooth:
         """Whether the heaviest process has fewer functions than the trials could have told."""
         return self.fits[int(np.argmax(self.weights))].mode.basis.is_capped
 
+    @property
+    def group_deviation(self) -> float:
+        """Deviation of the effects of groups in log-odds about π = ½, by the heaviest process."""
+        best = self.surfaces[int(np.argmax(self.weights))]
+        slope = float(best.link.rise(np.zeros(1))[1][0]) / 0.25
+        return best.tau * slope
+
     def laws(self, points: Floats, n_jobs: int | None = None) -> Laws:
         """Return what is believed of π at points, in own units."""
         xs = inside(list(self.boxes), points)

@@ -129,7 +129,7 @@ class Rows(NamedTuple):
     @property
     def d(self) -> int:
         """Return the number of features."""
-        return self.x.shape[1] - self.is_grouped
+        return int(self.x.shape[1]) - self.is_grouped
 
     @property
     def n(self) -> Floats:
@@ -154,8 +154,12 @@ class Rows(NamedTuple):
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        taken = (column[index] for column in self[:4])
-        return Rows(*taken, *self[4:])
+        return self._replace(
+            x=self.x[index],
+            trials=self.trials[index],
+            successes=self.successes[index],
+            context=self.context[index],
+        )
 
 
 def gather(

@@ -15,7 +15,7 @@ from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
 from betafield.process.found import Found
 from betafield.process.sound import require_sound
-from betafield.smooth import SmoothField
+from betafield.smooth import MOST_GROUPS, SmoothField
 from betafield.state.common import (
     FLOATS,
     INTEGERS,
@@ -32,7 +32,20 @@ from betafield.trials import HIGHEST
 
 Floats = npt.NDArray[np.float64]
 
-VALUES = ("classes", "found", "found_at", "kind", "n_features", "names", "options", "parts", "seen")
+VALUES = (
+    "apart",
+    "classes",
+    "found",
+    "found_at",
+    "kind",
+    "n_features",
+    "names",
+    "options",
+    "parts",
+    "seen",
+)
+# What files of earlier releases do not say.
+USUAL = {"apart": False}
 
 
 def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
@@ -41,6 +54,7 @@ def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
     found, found_at = field.known
     parts = field.sums.distinct().parts
     values = {
+        "apart": field.sums.is_apart,
         "classes": plain.stored_labels(field.classes),
         "found": None if found is None else [told(each) for each in found],
         "found_at": None if found_at is None else list(found_at),
@@ -52,19 +66,21 @@ def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
     }
     arrays: Arrays = {}
     for kind, (part,) in parts.items():
-        arrays |= {f"{kind}.{name}": each for name, each in part._asdict().items()}
+        each = {name: array for name, array in part._asdict().items() if array is not None}
+        arrays |= {f"{kind}.{name}": array for name, array in each.items()}
     restored(values, arrays)
     return values, arrays
 
 
 def restored(values: Any, arrays: Arrays) -> SmoothField:
     """Return the field of these values and arrays, all of which must belong to it."""
-    fields = fields_of("values", values, VALUES)
+    fields = fields_of("values", values, VALUES, USUAL)
     options = restored_options(fields["options"])
     require(options.is_smooth, "method", options.method, "auto and process here")
     features = restored_features(fields["n_features"], fields["names"])
     classes, seen = plain.labels(fields["classes"]), restored_totals(fields["seen"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
+    sums = dataclasses.replace(sums, is_apart=_flag("apart", fields["apart"]))
     require_options(options, features.number, len(classes))
     units.require_span(sums.bounds())
     field = SmoothField(options, features, classes, sums)
@@ -84,6 +100,10 @@ def _sums(kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals) -> Sum
     require(not left, "arrays", f"{len(left)} of unknown names", "no others")
     require(n_classes == 2 or list(parts) == [0], "parts", kinds, "no contexts with these classes")
     sums = Sums(d, n_classes, seen, parts)
+    is_grouped = {part.group is not None for (part,) in parts.values()}
+    require(len(is_grouped) == 1, "group", "some", "all or none")
+    few = len(np.unique(sums.groups())) <= MOST_GROUPS
+    require(few, "group", "more", f"at most {MOST_GROUPS} groups")
     require_few(seen)
     _require_counted(sums)
     return sums
@@ -101,7 +121,15 @@ def _part(left: Arrays, kind: int, d: int, n_classes: int) -> Part:
         require_countable(f"{kind}.counts", column)
     context = taken(left, f"{kind}.context", FLOATS, r, kind)
     _require_contexts(kind, context)
-    return Part(points, counts, context)
+    name = f"{kind}.group"
+    group = taken(left, name, FLOATS, r) if name in left else None
+    require(group is None or np.isfinite(group).all(), name, "others", "finite numbers")
+    return Part(points, counts, context, group)
+
+
+def _flag(name: str, value: Any) -> bool:
+    require(isinstance(value, bool), name, value, "true or false")
+    return bool(value)
 
 
 def _require_contexts(kind: int, context: Floats) -> None:
@@ -144,8 +172,11 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
     is_sound = isinstance(found, list) and len(found) == number
     require(is_sound, "found", "others", f"a list of {number}")
     each = tuple(values_of("found", Found, one) for one in found)
+    d, is_grouped = field.features.number, field.sums.is_grouped
     for one in each:
-        require_sound(one, field.features.number)
+        require_sound(one, d)
+        effects = {component.effect == d for component in one.components}
+        require(effects == {is_grouped}, "found", "effects of groups", "those of its trials")
         _require_positive(one, field.bounds)
     totals = restored_totals(found_at)
     require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")

@@ -1,0 +1,307 @@
+"""How an estimator is taught: every way to learn makes another field in the place of the last."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from betafield import cautions, methods, teaching
+from betafield._locks import writing
+from betafield.learned import Learned
+from betafield.methods import AnyField
+from betafield.options import Options
+
+
+class Teachable(Learned):
+    """An estimator that learns from trials, all at once, some at a time, or from other models."""
+
+    # Learning. Whoever changes the model holds its lock, and makes another field in its place:
+    # a failure leaves the model as it was, and who asks meanwhile asks the one before.
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        context: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (t, d)
+            Where the trials were made.
+        y : array of shape (t,)
+            How each ended: two classes or more.
+        sample_weight : array of shape (t,), default=None
+            A row of weight 2 is the same as the row twice.
+        context : array of shape (t, p + 1), (1, p + 1) or (p + 1,), default=None
+            How each trial was distorted, or all of them: see `betafield.contexts`. None: not
+            at all, which is (0, 1).
+        groups : array of shape (t,), default=None
+            A label per trial: trials of a group (a chamber, a storm, a session) share something of
+            their own, and are not as good as independent ones. Answers are about the average group.
+
+        Examples
+        --------
+        Two alternatives, so that half of what is not known is guessed right:
+
+        >>> from betafield import SmoothBetaClassifier, contexts
+        >>> X, y = [[0.1], [0.2], [0.3], [0.4]], [1, 0, 1, 1]
+        >>> model = SmoothBetaClassifier(bandwidth=1.0)
+        >>> model.fit(X, y).posterior([[0.2]]).mean().round(3).tolist()
+        [0.667]
+        >>> chance = contexts.guess_lapse(guess=1 / 2)
+        >>> model.fit(X, y, context=chance).posterior([[0.2]]).mean().round(3).tolist()
+        [0.462]
+        """
+        with writing(self):
+            self._field_ = self._of_labels(
+                None, X, y, None, sample_weight=sample_weight, context=context, groups=groups
+            )
+        cautions.after_learning(self._field_)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        context: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from more trials.
+
+        After `settle`, the result is that of one `fit` on all trials, to the last bit, whatever
+        their order; before, length scales and weights that were found for up to a tenth fewer
+        trials may serve. Windows (a `bandwidth` that is given, or `method="windows"`) are always
+        settled, but unless `bounds` are given, those of the first data stay.
+
+        Parameters
+        ----------
+        X, y, sample_weight, context, groups
+            As in `fit`. Trials with contexts and trials without may follow each other.
+        classes : array, default=None
+            All classes that may come, in the first call; None: those of the first y.
+
+        Examples
+        --------
+        >>> from betafield import SmoothBetaClassifier
+        >>> model = SmoothBetaClassifier(bandwidth=0.1, bounds=[(0, 1)])
+        >>> for batch in ([0.2, 0.3], [0.25, 0.9]):
+        ...     model = model.partial_fit([[x] for x in batch], [1, 0], classes=[0, 1])
+        >>> model.posterior([[0.25]]).mean().tolist()
+        [0.6]
+        """
+        with writing(self):
+            self._field_ = self._of_labels(
+                self._known(),
+                X,
+                y,
+                classes,
+                sample_weight=sample_weight,
+                context=context,
+                groups=groups,
+            )
+        return self
+
+    def fit_counts(
+        self,
+        X: Any,
+        successes: Any,
+        trials: Any,
+        context: Any = None,
+        groups: Any = None,
+        overdispersion: str | None = None,
+    ) -> Self:
+        """Learn from binomial rows: `successes` of `trials` at each row of X, under its context.
+
+        Rows whose trials share something (insects of one chamber) vary more than binomial. With
+        `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a row
+        is learned: see `overdispersion_`. None takes all trials as independent. `groups` are as in
+        `fit`, for rows that share something.
+
+        Examples
+        --------
+        >>> from betafield import SmoothBetaClassifier
+        >>> model = SmoothBetaClassifier(bandwidth=0.5).fit_counts([[0], [1]], [3, 1], [4, 5])
+        >>> model.posterior([[0]])
+        Beta(alpha=[4.], beta=[2.])
+        """
+        with writing(self):
+            self._field_ = self._of_counts(
+                None,
+                X,
+                successes,
+                trials,
+                context=context,
+                groups=groups,
+                overdispersion=overdispersion,
+            )
+        cautions.after_learning(self._field_)
+        return self
+
+    def partial_fit_counts(
+        self,
+        X: Any,
+        successes: Any,
+        trials: Any,
+        context: Any = None,
+        groups: Any = None,
+        overdispersion: str | None = None,
+    ) -> Self:
+        """Learn from more binomial rows; see `partial_fit` and `fit_counts`."""
+        with writing(self):
+            self._field_ = self._of_counts(
+                self._known(),
+                X,
+                successes,
+                trials,
+                context=context,
+                groups=groups,
+                overdispersion=overdispersion,
+            )
+        return self
+
+    def fit_files(
+        self,
+        paths: Any,
+        *,
+        outcome: str | None = None,
+        features: Any = None,
+        successes: str | None = None,
+        trials: str | None = None,
+        sample_weight: str | None = None,
+        context: Any = None,
+        progress: bool | None = None,
+        batch_rows: int = 1 << 17,
+    ) -> Self:
+        r"""Learn from Parquet and CSV files, however large, as one `fit` on all rows would.
+
+        Files are read some rows at a time: memory goes with the number of distinct places, not
+        with that of the rows. They are read once to find the classes (the outcome alone), once to
+        find the domain unless `bounds` says it, and once to learn. The order of files and rows
+        does not matter, and trials learned earlier are forgotten.
+
+        Parameters
+        ----------
+        paths : str, path, or list of them
+            Files that end in .parquet, .pq or .csv (with a line of names), folders and globs. A
+            file named twice is read once.
+        outcome : str, default=None
+            The column that says how each trial ended; or else `successes` and `trials`.
+        features : list of str, default=None
+            The columns that say where; None: all others, if all of them are numbers.
+        successes, trials : str, default=None
+            The columns of counts, where a row stands for several trials.
+        sample_weight : str, default=None
+            The column of weights, beside an outcome.
+        context : array, list of str or callable, default=None
+            How trials were distorted: one context for all rows; the columns of its Bernstein
+            coefficients; or a function that gets a `pyarrow.RecordBatch` with all columns of a
+            file and returns the contexts of its rows. See `betafield.contexts`.
+        progress : bool, default=None
+            Whether to show how far it is and the time left; None: on a terminal, if `rich` is
+            installed.
+        batch_rows : int, default=131072
+            Rows that are read at once.
+
+        Examples
+        --------
+        >>> from betafield import SmoothBetaClassifier
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for month in ("may", "june"):
+        ...         _ = Path(folder, f"{month}.csv").write_text("dose,died\n1,no\n2,yes\n")
+        ...     model = SmoothBetaClassifier(bandwidth=0.5).fit_files(folder, outcome="died")
+        >>> model.n_trials_, model.classes_.tolist(), model.feature_names_in_.tolist()
+        (4, ['no', 'yes'], ['dose'])
+        """
+        from betafield import files, streaming
+
+        roles = files.roles(
+            features,
+            outcome=outcome,
+            successes=successes,
+            trials=trials,
+            sample_weight=sample_weight,
+            context=context,
+        )
+        with writing(self), files.Rows(paths, roles, batch_rows, progress) as rows:
+            self._field_ = streaming.learned(type(self).__name__, self._options(), rows)
+        cautions.after_learning(self._field_)
+        return self
+
+    def settle(self) -> Self:
+        """Learn length scales, widths and weights from all trials, if that is due.
+
+        Where `partial_fit` and questions take turns, those found for up to a tenth fewer trials
+        serve until then, and `settled_` is False. After settling, what was learned is a function of
+        the trials and the options alone, to the last bit: whatever the order, batches and merges.
+
+        Examples
+        --------
+        >>> from betafield import SmoothBetaClassifier
+        >>> X = [[i / 100] for i in range(100)]
+        >>> model = SmoothBetaClassifier().fit(X, [0, 1] * 50).partial_fit([[0.5]], [1])
+        >>> model.settled_, model.settle().settled_
+        (False, True)
+        """
+        check_is_fitted(self)
+        with writing(self):
+            self._field_ = self._field_.asked_for(self._options()).settled()
+        return self
+
+    def merge(self, other: Teachable) -> Self:
+        """Take in all trials of another fitted model.
+
+        The result is that of one `fit` on all trials, to the last bit. Windows (a `bandwidth` that
+        is given, or `method="windows"`) must measure in the same units for that, so give both
+        models the same `bounds`.
+
+        Examples
+        --------
+        >>> from betafield import SmoothBetaClassifier
+        >>> a, b = (SmoothBetaClassifier(bandwidth=0.5, bounds=[(0, 1)]) for _ in range(2))
+        >>> a = a.fit([[0.1], [0.2]], [0, 1])
+        >>> b = b.fit([[0.3], [0.4]], [0, 1])
+        >>> int(a.merge(b).n_trials_)
+        4
+        """
+        check_is_fitted(self)
+        if not isinstance(other, Teachable):
+            raise TypeError(
+                f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
+            )
+        check_is_fitted(other)
+        theirs = other.field_  # as it is now, whatever is added to it meanwhile
+        with writing(self):
+            self._field_ = methods.merged(self._field_.asked_for(self._options()), theirs)
+        return self
+
+    # Inside.
+
+    def _options(self) -> Options:
+        return Options.of(self).checked()
+
+    def _known(self) -> AnyField | None:
+        """Return what was learned so far, if anything."""
+        return self.__dict__.get("_field_")
+
+    def _of_labels(
+        self, known: AnyField | None, X: Any, y: Any, classes: Any, **columns: Any
+    ) -> AnyField:
+        """Return the field that knows these trials too."""
+        owner = type(self).__name__
+        return teaching.by_labels(owner, self._options(), known, X, y, classes, **columns)
+
+    def _of_counts(
+        self, known: AnyField | None, X: Any, successes: Any, held: Any, **columns: Any
+    ) -> AnyField:
+        """Return the field that knows these binomial rows too."""
+        owner = type(self).__name__
+        return teaching.by_counts(owner, self._options(), known, X, successes, held, **columns)

@@ -1,0 +1,75 @@
+"""From what an estimator is taught to a field: every argument validated, then learned from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import methods, trials
+from betafield.learning import Trials
+from betafield.methods import AnyField
+from betafield.options import Options
+
+Floats = npt.NDArray[np.float64]
+
+
+def by_labels(
+    owner: str,
+    options: Options,
+    known: AnyField | None,
+    X: Any,
+    y: Any,
+    classes: Any,
+    *,
+    sample_weight: Any,
+    context: Any,
+    groups: Any,
+) -> AnyField:
+    """Return the field that knows these trials too; `owner` is what errors call the estimator."""
+    points, features = _points(owner, known, X)
+    t = len(points)
+    outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
+    every = methods.classes_of(known, outcome, classes)
+    columns, context = trials.outcomes(outcome, every), trials.context(context, t)
+    group = trials.groups(groups, t, part=known is not None)
+    some = Trials(points, columns, weight, context, group)
+    return methods.taught(known, options, features, every, some)
+
+
+def by_counts(
+    owner: str,
+    options: Options,
+    known: AnyField | None,
+    X: Any,
+    successes: Any,
+    held: Any,
+    *,
+    context: Any,
+    groups: Any,
+    overdispersion: Any,
+) -> AnyField:
+    """Return the field that knows these binomial rows too."""
+    points, features = _points(owner, known, X)
+    t = len(points)
+    classes = np.array([0, 1]) if known is None else known.classes
+    require_two(classes)
+    columns, context = trials.binomial(successes, held, t), trials.context(context, t)
+    group = trials.groups(groups, t, part=True)
+    is_apart = trials.overdispersed(overdispersion, group)
+    some = Trials(points, columns, None, context, group, is_apart)
+    return methods.taught(known, options, features, classes, some)
+
+
+def require_two(classes: npt.NDArray[Any]) -> None:
+    """Raise for counts of a model with more classes than successes and failures."""
+    if len(classes) != 2:
+        raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
+
+
+def _points(owner: str, known: AnyField | None, X: Any) -> tuple[Floats, trials.Features]:
+    """Return the points of trials, and the features there are."""
+    if known is None:
+        return trials.first_points(owner, X)
+    return trials.more_points(owner, X, known.features), known.features
