@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from betafield import cautions
+from betafield.answers.asking import Answers
 from betafield.teachable import Teachable
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 
-class SmoothBetaClassifier(Teachable, ClassifierMixin, BaseEstimator):
+class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     """A smooth probability learned from yes/no trials, with a posterior at every point.
 
     By default (`method="auto"`) a Gaussian process for what is smooth and windows of its residuals

@@ -8,6 +8,7 @@ from betafield.posteriors.dirichlet import Dirichlet
 from betafield.posteriors.latent import LatentNormal
 from betafield.posteriors.mixture import Mixture
 from betafield.posteriors.reference import constant_offset_mixture, exact_mixture
+from betafield.posteriors.sampled import Sampled
 
 __all__ = [
     "Beta",
@@ -16,6 +17,7 @@ __all__ = [
     "LatentNormal",
     "Mixture",
     "Posterior",
+    "Sampled",
     "constant_offset_mixture",
     "exact_mixture",
 ]

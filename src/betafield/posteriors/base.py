@@ -33,6 +33,9 @@ class Posterior(ABC):
     an array (m,) gives (m,), and a column (k, 1) gives (k, m).
     """
 
+    # Where values can be.
+    support: tuple[float, float] = (0.0, 1.0)
+
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
@@ -84,19 +87,20 @@ class Posterior(ABC):
     def pdf(self, p: npt.ArrayLike) -> Floats:
         """Density of π at `p`; 0 outside [0, 1]."""
         points = self._checked_points(p)
-        inside = (points >= 0.0) & (points <= 1.0)
-        return np.where(inside, self._each(self._pdf, points.clip(0.0, 1.0)), 0.0)
+        low, high = self.support
+        inside = (points >= low) & (points <= high)
+        return np.where(inside, self._each(self._pdf, points.clip(low, high)), 0.0)
 
     def cdf(self, p: npt.ArrayLike) -> Floats:
         """P(π ≤ p), for any real `p`."""
-        points = self._checked_points(p)
+        points, (low, high) = self._checked_points(p), self.support
         # A belief may be certain of 0, and then has a step there.
-        return np.where(points < 0.0, 0.0, self._each(self._cdf, points.clip(0.0, 1.0)))
+        return np.where(points < low, 0.0, self._each(self._cdf, points.clip(low, high)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
         """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
-        points = self._checked_points(p)
-        return np.where(points < 0.0, 1.0, self._each(self._above, points.clip(0.0, 1.0)))
+        points, (low, high) = self._checked_points(p), self.support
+        return np.where(points < low, 1.0, self._each(self._above, points.clip(low, high)))
 
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1]."""

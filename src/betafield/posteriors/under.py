@@ -51,7 +51,7 @@ Bools = npt.NDArray[np.bool_]
 @makes_under
 def put_under(post: Posterior, context: Any) -> Posterior:
     """Return the posterior of the success probability under a context; see `Posterior.under`."""
-    coefficients = _one_per_row(post, context)
+    coefficients = one_per_row(post, context)
     if not contexts.is_affine(coefficients).all():
         return Polynomial(post, coefficients)
     ends = coefficients[:, [0, -1]]
@@ -60,7 +60,8 @@ def put_under(post: Posterior, context: Any) -> Posterior:
     return Affine(post, ends)
 
 
-def _one_per_row(post: Posterior, context: Any) -> Floats:
+def one_per_row(post: Posterior, context: Any) -> Floats:
+    """Return the coefficients of a context for every row, checked."""
     if len(post.shape) != 1:
         raise ValueError(
             f"context: the posterior has {post.shape[-1]} classes; contexts need two, success and "
@@ -91,7 +92,7 @@ class _Under(Posterior):
 
     def under(self, context: Any) -> Posterior:
         """Return the distribution under a second context: of a polynomial of π again."""
-        outer = _one_per_row(self, context)
+        outer = one_per_row(self, context)
         return put_under(self.base, composed(outer, self.coefficients))
 
     def polynomial_moments(self, coefficients: Floats) -> Moments:

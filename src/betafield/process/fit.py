@@ -220,11 +220,11 @@ def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     """Return a number per row that only its coordinates and context decide, as if at random."""
     key = np.zeros(len(rows.x), dtype=np.uint64)
     for column in (*rows.x.T, *rows.context.T):
-        key = _mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
+        key = mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
     return key
 
 
-def _mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return what splitmix64 makes of numbers."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

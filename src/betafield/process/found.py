@@ -62,6 +62,11 @@ class Window(NamedTuple):
     weight: float
     others: Floats = NONE
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether they look at every feature."""
+        return bool(self.stretch.min() > 0.0)
+
 
 class Found(NamedTuple):
     """What was learned of a field apart from its values.

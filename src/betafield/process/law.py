@@ -34,7 +34,8 @@ import numpy.typing as npt
 from betafield.process import averages, linear
 from betafield.process.basis import Basis
 from betafield.process.design import Design, design
-from betafield.process.fit import Fit, weights
+from betafield.process.fit import Fit, Problem, weights
+from betafield.process.laplace import Mode
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
 
@@ -92,7 +93,7 @@ class Latent(NamedTuple):
 def surface(fit: Fit) -> Surface:
     """Return what answers need of a fit."""
     mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
-    variance, tau = float(np.exp(2.0 * fit.theta[0])), _averaged(fit)
+    variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
     H = linear.product(linear.product(_turned(slopes.moves), fit.covariance), slopes.moves)
     wide = slopes.S + WIDENING * H
     return Surface(
@@ -103,15 +104,15 @@ def surface(fit: Fit) -> Surface:
         0.5 * (wide + wide.T),
         fit.lengths,
         variance,
-        _base(fit, variance + tau**2),
+        base(fit.problem, mode),
         tau,
     )
 
 
-def _averaged(fit: Fit) -> float:
-    """Return the deviation of effects over which answers are averages."""
-    effects = fit.problem.prior.effects
-    return float(fit.mode.basis.root[-1]) if effects is not None and effects.is_averaged else 0.0
+def group_deviation(basis: Basis) -> float:
+    """Return the deviation of effects over which answers are averages; 0 if there are none."""
+    effects = basis.effects
+    return float(basis.root[-1]) if effects is not None and effects.is_averaged else 0.0
 
 
 def shift(fit: Fit) -> Floats:
@@ -125,18 +126,18 @@ def shift(fit: Fit) -> Floats:
     return np.asarray(linear.product(push[None], fit.slopes.S)[0])
 
 
-def _base(fit: Fit, variance: float) -> float:
+def base(problem: Problem, mode: Mode) -> float:
     """Return c₀."""
-    n, link = fit.problem.rows.n, fit.problem.link
-    rate = np.array([np.sum(n * link.value(fit.mode.f)) / n.sum()])
-    deviation = np.array([np.sqrt(variance)])
+    n, link = problem.rows.n, problem.link
+    rate = np.array([np.sum(n * link.value(mode.f)) / n.sum()])
+    deviation = np.sqrt(np.exp(2.0 * mode.theta[:1]) + group_deviation(mode.basis) ** 2)
     return float(averages.centred(link, rate, deviation, link.inverse(rate))[0])
 
 
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
     phi = design(surface.basis, x)
-    wide, rho = phi.forms(surface.wide), _nearness(surface, x)
+    wide, rho = phi.forms(surface.wide), nearness(x, surface.lengths)
     m, narrow = _plain(surface, phi, rho)
     return Latent(m, narrow, _returned(surface, wide, rho))
 
@@ -147,10 +148,10 @@ def _plain(surface: Surface, phi: Design, rho: Floats) -> tuple[Floats, Floats]:
     return m, _returned(surface, phi.forms(surface.narrow), rho)
 
 
-def _nearness(surface: Surface, x: Floats) -> Floats:
+def nearness(x: Floats, lengths: Floats) -> Floats:
     """Return ρ."""
     beyond = np.maximum(np.maximum(-x, x - 1.0), 0.0)
-    return np.asarray(np.exp(-0.5 * ((beyond / surface.lengths) ** 2).sum(axis=1)))
+    return np.asarray(np.exp(-0.5 * ((beyond / lengths) ** 2).sum(axis=1)))
 
 
 def _returned(surface: Surface, v: Floats, rho: Floats) -> Floats:
@@ -193,7 +194,7 @@ def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
 
 def _mean(surface: Surface, x: Floats) -> Floats:
     phi = design(surface.basis, x)
-    m, narrow = _plain(surface, phi, _nearness(surface, x))
+    m, narrow = _plain(surface, phi, nearness(x, surface.lengths))
     return averages.mean(surface.link, m, np.sqrt(narrow + surface.tau**2))
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import comb, digamma, gammaln, xlogy
 
-from betafield.process.links import Link
+from betafield.process.links import LOGIT, Link
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -93,6 +93,28 @@ def _bernstein(b: Floats, p: Floats, rest: Floats) -> Floats:
     return np.asarray((b * weights).sum(axis=-1))
 
 
+def log_likelihoods(f: Floats, rows: Rows, link: Link) -> Floats:
+    """Return the log-likelihood of rows at many sets of latent values f, shape (rows, sets)."""
+    n, k = rows.n[:, None], rows.k[:, None]
+    if rows.is_plain and link is LOGIT and not rows.correlation:
+        return np.asarray((k * f - n * np.logaddexp(0.0, f)).sum(axis=0))
+    p, rest, context = link.value(f), link.value(-f), rows.context[:, None]
+    q, _, _ = polynomial(context, p, rest)
+    other, _, _ = polynomial(1.0 - context, p, rest)
+    q, other = np.clip(q, TINY, 1.0), np.clip(other, TINY, 1.0)
+    if rows.correlation:
+        size = 1.0 / rows.correlation - 1.0
+        logs = _rising(size * q, k) + _rising(size * other, n - k) - _rising(size, n)
+    else:
+        logs = xlogy(k, q) + xlogy(n - k, other)
+    return np.asarray(logs.sum(axis=0))
+
+
+def _rising(shape: Floats | float, count: Floats) -> Floats:
+    """Return log Γ(shape + count)/Γ(shape)."""
+    return np.asarray(gammaln(count + shape) - gammaln(shape))
+
+
 def read(f: Floats, rows: Rows, link: Link) -> Reading:
     """Return the likelihood of rows at their latent values f."""
     s, n = success(f, rows.context, link), rows.n
@@ -120,8 +142,8 @@ def _correlated(s: Success, rows: Rows) -> tuple[Floats, Floats]:
     """Return log-likelihoods and scores of beta-binomial rows."""
     size = 1.0 / rows.correlation - 1.0
     (up, rise), (down, fall) = (
-        (gammaln(count + shape) - gammaln(shape), digamma(count + shape) - digamma(shape))
+        (_rising(shape, count), digamma(count + shape) - digamma(shape))
         for count, shape in ((rows.k, size * s.q), (rows.n - rows.k, size * s.rest))
     )
-    log = up + down - (gammaln(rows.n + size) - gammaln(size))
+    log = up + down - _rising(size, rows.n)
     return log, size * s.first * (rise - fall)

@@ -80,6 +80,20 @@ def solve(U: Floats, y: Floats) -> Floats:
 
 
 @kernel
+def backward(U: Floats, Y: Floats) -> Floats:
+    """Return X with U X = Y, for Y of shape (m, k)."""
+    m, k = Y.shape
+    X, scales = Y.copy(), np.empty(m)
+    for i in range(m - 1, -1, -1):
+        for j in range(i + 1, m):
+            scales[j - i - 1] = -U[i, j]
+        add_rows(X, i, 0, k, scales, X, i + 1, m - i - 1)
+        for j in range(k):
+            X[i, j] /= U[i, i]
+    return X
+
+
+@kernel
 def inverse(U: Floats) -> Floats:
     """Return (U′U)⁻¹."""
     m = len(U)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ import numpy.typing as npt
 from betafield.process import law
 from betafield.process.basis import Effects, Prior
 from betafield.process.boxes import Box
+from betafield.process.ensemble import Member, members
 from betafield.process.finding import alone, find, inside, places
 from betafield.process.fit import Fit, Problem, groups, settled, weights
 from betafield.process.found import NONE, Component, Found, Window
@@ -60,6 +62,37 @@ Bools = npt.NDArray[np.bool_]
 
 # Length scales beyond which a point is far from a trial.
 FAR = 2.0
+
+
+class Beliefs(NamedTuple):
+    """What is believed at points, and what it is made of.
+
+    Parameters
+    ----------
+    xs : list of arrays of shape (q, d)
+        The points, in units of every component's box.
+    process : Laws
+        What the processes believe.
+    mean : array of shape (q,)
+        Their mean of π.
+    held : list of arrays of shape (q,)
+        ΣW over each of the windows.
+    question : integer array of shape (q,)
+        What is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a.
+    laws : Laws
+        All of it together.
+    """
+
+    xs: list[Floats]
+    process: Laws
+    mean: Floats
+    held: list[Floats]
+    question: Ints
+    laws: Laws
+
+    def kept(self, j: int, window: Window) -> Floats:
+        """Return 1 − β, what a window leaves of the process, at every point."""
+        return np.asarray(1.0 / (1.0 + window.tau * self.held[j]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +132,12 @@ class Smooth:
         """The weights of the processes among themselves."""
         return weights(self.fits)
 
+    @functools.cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The joint posterior of the processes, as draws are made of it."""
+        kept, _ = law.counted(self.weights)
+        return members({int(i): self.fits[i] for i in kept})
+
     @property
     def box(self) -> Box:
         """The box of the first component, and of windows."""
@@ -123,24 +162,29 @@ class Smooth:
 
     def laws(self, points: Floats, n_jobs: int | None = None) -> Laws:
         """Return what is believed of π at points, in own units."""
+        return self.beliefs(points, n_jobs).laws
+
+    def beliefs(self, points: Floats, n_jobs: int | None = None) -> Beliefs:
+        """Return what is believed at points, in own units, and what it is made of."""
         xs = inside(list(self.boxes), points)
-        laws, m = law.believed(self.surfaces, self.weights, xs)
+        process, m = law.believed(self.surfaces, self.weights, xs)
+        question = np.zeros(len(points), dtype=np.int64)
         if not self.windows:
-            return laws
-        v = logit_variance(laws, m)
+            return Beliefs(xs, process, m, [], question, process)
+        v = logit_variance(process, m)
+        sums = [self._trees.sums(xs[0], w.stretch, w.width, n_jobs).T for w in self.windows]
         means, variances = [], []
-        for window in self.windows:
-            up, down, W = self._trees.sums(xs[0], window.stretch, window.width, n_jobs).T
+        for window, (up, down, W) in zip(self.windows, sums, strict=True):
             means.append(corrected(m, up - down, W, window.tau))
-            whole = bool(window.stretch.min() > 0.0)
-            variances.append(variance(v, W, window.tau, whole))
+            variances.append(variance(v, W, window.tau, window.is_whole))
+        held = [W for _, _, W in sums]
         if not self.windows[0].others.size:
-            return with_windows(laws, means, variances, self._window_weights[0])
+            laws = with_windows(process, means, variances, self.window_weights[0])
+            return Beliefs(xs, process, m, held, question, laws)
         question = self._asked(xs[0])
-        return widened(
-            with_windows(laws, means, variances, self._window_weights[question].T),
-            self._spread[question],
-        )
+        weights = self.window_weights[question].T
+        laws = widened(with_windows(process, means, variances, weights), self.added[question])
+        return Beliefs(xs, process, m, held, question, laws)
 
     def far(self, points: Floats) -> Bools:
         """Return which points are further than two length scales from every trial.
@@ -181,13 +225,13 @@ class Smooth:
         return Forest(len(axes)).insert(Places(axes, np.ones((1, len(x)), dtype=np.int64)))
 
     @functools.cached_property
-    def _window_weights(self) -> Floats:
+    def window_weights(self) -> Floats:
         """Weights of the process and of windows, shape (questions, 1 + windows)."""
         w = np.array([[window.weight, *window.others] for window in self.windows]).T
         return np.column_stack([1.0 - w.sum(axis=1), w])
 
     @functools.cached_property
-    def _spread(self) -> Floats:
+    def added(self) -> Floats:
         """Variance between levels that a question has on top."""
         has_effects = any(fit.problem.prior.effects is not None for fit in self.fits)
         added = np.zeros_like(self.spread) if has_effects else self.spread

@@ -1,0 +1,82 @@
+"""Fields drawn from what a model believes, whichever kind of field it has.
+
+A process of two classes is drawn jointly (`betafield.process.draws`). What windows believe, and
+what is believed of three classes and more, is one law per point: it is drawn by its quantiles at
+the levels Φ(e(x)), e a smooth random field whose correlation goes as far as the window, or as the
+length scales do, so that the law of each point is exactly that of `posterior`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaincinv, gammaln, log_ndtr, ndtr
+
+from betafield.methods import AnyField
+from betafield.posteriors import Dirichlet
+from betafield.process.noise import Noise, Seed
+from betafield.smooth import SmoothField
+
+Floats = npt.NDArray[np.float64]
+
+# Purpose of the random fields, of the first class.
+CLASSES = 16
+# Numbers below which Gamma quantiles are told by their logarithm.
+SMALL = 1e-290
+
+
+class Fields(Protocol):
+    """Fields that were drawn, to be asked at any points."""
+
+    def at(self, points: Floats) -> Floats:
+        """Return π of every field at points (m, d), shape (size, m), or (size, m, classes)."""
+
+
+def fields(field: AnyField, size: int, seed: Seed) -> Fields:
+    """Return so many fields, drawn from what is believed."""
+    if isinstance(field, SmoothField) and len(field.smooth) == 1:
+        from betafield.process.draws import Fields as Process
+
+        return Process(field.smooth[0], size, seed, field.options.n_jobs)
+    return Marginal(field, size, seed)
+
+
+class Marginal:
+    """Fields whose law at each point is that of the posterior, correlated over its reach."""
+
+    def __init__(self, field: AnyField, size: int, seed: Seed) -> None:
+        self.field, self.size, self.seed = field, size, seed
+
+    def at(self, points: Floats) -> Floats:
+        """Return π of every field at points (m, d), shape (size, m), or (size, m, classes)."""
+        post, x = self.field.posterior(points), reached(self.field, points)
+        if not isinstance(post, Dirichlet):
+            return np.asarray(post.ppf(ndtr(self._noise(x, 0))))
+        logs = [log_gamma(alpha, self._noise(x, k)) for k, alpha in enumerate(post.alpha.T)]
+        table = np.stack(logs, axis=2)
+        table = np.exp(table - table.max(axis=2, keepdims=True))
+        return np.asarray(table / table.sum(axis=2, keepdims=True))
+
+    def _noise(self, x: Floats, k: int) -> Floats:
+        """Return smooth fields of unit variance at points, shape (size, m)."""
+        return Noise(self.seed, CLASSES + k, self.size, x.shape[1]).smooth(x).T
+
+
+def reached(field: AnyField, points: Floats) -> Floats:
+    """Return points in units of how far trials reach."""
+    if isinstance(field, SmoothField):
+        lengths = np.min([smooth.lengths for smooth in field.smooth], axis=0)
+        return np.asarray(field.smooth[0].box.inside(points) / lengths)
+    return np.asarray(field.units.scaled(points) / field.width)
+
+
+def log_gamma(alpha: Floats, z: Floats) -> Floats:
+    """Return logarithms of Gamma(α) quantiles at the levels Φ(z).
+
+    Near 0, where they are too small for floats, x^α/Γ(α + 1) is the distribution function.
+    """
+    quantile = gammaincinv(alpha, ndtr(z))
+    small = (log_ndtr(z) + gammaln(alpha + 1.0)) / alpha
+    return np.asarray(np.where(quantile > SMALL, np.log(np.maximum(quantile, SMALL)), small))

@@ -1,0 +1,298 @@
+"""Fields drawn from the joint posterior, equally weighted.
+
+A pool of coefficients is drawn from the members of the posterior (`ensemble`), each as often as it
+is heavy. With b = b̂ + U⁻¹z, z ~ N(0, I), a draw has the importance weight
+
+    log w = log-likelihood(b) − ½b′b + ½z′z − (evidence + Σ log U_jj)
+
+against the exact likelihood of the rows, contexts included: 0 at the mode. Laplace's law is
+symmetric, the posterior is not if π saturates, and these weights make up for it. They are cut at
+their mean times √(pool), and raised to a power below 1 if otherwise fewer than a tenth of the pool
+would count; then the pool is resampled systematically.
+
+Residual windows (`residuals`) are mixed in point by point, as in the posterior of each point: a
+draw has a uniform number u, and at a point it is of the component at which the weights there reach
+u. In a window, with λ the log-odds of the process's draw, linear about its mean,
+
+    logit π = c + (1 − β)(λ − logit m) + √((1 − β) τ) e(x),
+
+e a smooth random field whose correlation goes as far as the window (`noise`). Beyond the domain a
+draw returns to the base rate as its law does, f ← c₀ + ρ (f − c₀) + √(1 − ρ²) σ e(x).
+
+Every random number is a function of the seed, and none of the points: fields are the same whatever
+points are asked, together or apart.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from betafield.process import averages, law, linear
+from betafield.process.design import matrix
+from betafield.process.ensemble import Member, shares
+from betafield.process.finding import inside
+from betafield.process.found import Window
+from betafield.process.likelihood import log_likelihoods
+from betafield.process.model import Beliefs, Smooth
+from betafield.process.noise import Noise, Seed
+from betafield.process.residuals import log_odds
+
+Floats = npt.NDArray[np.float64]
+Order = npt.NDArray[np.intp]
+
+# The share of a pool that counts at the least.
+LEAST_SHARE = 0.1
+# Draws whose likelihoods are looked at together.
+BLOCK = 512
+# What random numbers are for.
+POOL, UNIFORM, BEYOND, LEVELS, WINDOWS = range(5)
+
+
+class Drawn(NamedTuple):
+    """Coefficients drawn from a member.
+
+    Parameters
+    ----------
+    member : Member
+    b : array of shape (m, k)
+        Coefficients.
+    copies : integer array of shape (c,)
+        Which of them, for every draw of this member.
+    draws : integer array of shape (c,)
+        The numbers of these draws.
+    """
+
+    member: Member
+    b: Floats
+    copies: Order
+    draws: Order
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Fields drawn from the joint posterior, to be asked at any points.
+
+    Parameters
+    ----------
+    smooth : Smooth
+        What is believed.
+    size : int
+        Number of fields.
+    seed : Seed
+        What decides them.
+    n_jobs : int or None
+        Threads for sums over windows.
+    """
+
+    smooth: Smooth
+    size: int
+    seed: Seed
+    n_jobs: int | None = None
+
+    def at(self, points: Floats) -> Floats:
+        """Return π of every field at points in own units, shape (size, points)."""
+        if not self.smooth.windows:
+            xs = inside(list(self.smooth.boxes), points)
+            return np.ascontiguousarray(self._process(xs).T)
+        beliefs = self.smooth.beliefs(points, self.n_jobs)
+        return np.ascontiguousarray(self._mixed(beliefs).T)
+
+    @functools.cached_property
+    def drawn(self) -> list[Drawn]:
+        """The coefficients of every field."""
+        return drawn(self.smooth.members, self.size, self.seed.generator(POOL))
+
+    @functools.cached_property
+    def _uniform(self) -> Floats:
+        """u, evenly spread."""
+        rng = self.seed.generator(UNIFORM)
+        return (rng.permutation(self.size) + rng.random(self.size)) / self.size
+
+    @functools.cached_property
+    def _noises(self) -> dict[int, Noise]:
+        d = len(self.smooth.boxes[0].axes)
+        return {each: Noise(self.seed, each, self.size, d) for each in (BEYOND, LEVELS, WINDOWS)}
+
+    # The processes.
+
+    def _process(self, xs: list[Floats]) -> Floats:
+        """Return π of the processes, shape (points, draws)."""
+        out = np.empty((len(xs[0]), self.size))
+        for each in self.drawn:
+            out[:, each.draws] = self._value(each, self._latent(each, xs[each.member.which]))
+        return out
+
+    def _value(self, each: Drawn, f: Floats) -> Floats:
+        """Return π at latent values, over groups their average."""
+        link, tau = each.member.problem.link, law.group_deviation(each.member.mode.basis)
+        if tau == 0.0:
+            return link.value(f)
+        return averages.mean(link, f.ravel(), np.full(f.size, tau)).reshape(f.shape)
+
+    def _latent(self, each: Drawn, x: Floats) -> Floats:
+        """Return f of the draws of a member at points in units of its box."""
+        member = each.member
+        f = linear.product(matrix(member.mode.basis, x), each.b)[:, each.copies]
+        return self._returned(each, self._levelled(each, f, x), x)
+
+    def _levelled(self, each: Drawn, f: Floats, x: Floats) -> Floats:
+        """Return f with effects of levels that were never seen."""
+        basis = each.member.mode.basis
+        if basis.effects is None or basis.effects.is_averaged:
+            return f
+        new = np.flatnonzero(basis.effects.which(x) < 0)
+        at = x[new][:, [basis.effects.feature]]
+        f[new] += basis.root[-1] * self._noises[LEVELS].scattered(at, each.draws)
+        return f
+
+    def _returned(self, each: Drawn, f: Floats, x: Floats) -> Floats:
+        """Return f that goes back to the base rate beyond the domain."""
+        member = each.member
+        rho = law.nearness(x, member.lengths)
+        far = np.flatnonzero(rho < 1.0)
+        if far.size:
+            kept, base = rho[far, None], member.base
+            e = self._noises[BEYOND].some(x[far] / member.lengths, each.draws)
+            f[far] = base + kept * (f[far] - base) + np.sqrt(1.0 - kept**2) * member.deviation * e
+        return f
+
+    # Windows.
+
+    def _mixed(self, beliefs: Beliefs) -> Floats:
+        """Return π of processes and windows, shape (points, draws)."""
+        effects = self._new_levels(beliefs)
+        out, moved = self._widened(beliefs, effects)
+        for question in np.unique(beliefs.question):
+            rows = np.flatnonzero(beliefs.question == question)
+            ends = np.cumsum(self.smooth.window_weights[question])
+            for j, window in enumerate(self.smooth.windows):
+                is_last = j + 1 == len(self.smooth.windows)
+                upper = np.inf if is_last else ends[j + 1]
+                draws = np.flatnonzero((self._uniform >= ends[j]) & (self._uniform < upper))
+                if draws.size:
+                    at = np.ix_(rows, draws)
+                    f = self._window(beliefs, j, window, rows, draws)
+                    kept = beliefs.kept(j, window)[rows, None] if window.is_whole else 1.0
+                    out[at] = expit(f + kept * moved[at] + effects[at])
+        return out
+
+    def _widened(self, beliefs: Beliefs, effects: Floats) -> tuple[Floats, Floats]:
+        """Return π of the processes, and how far from logit m their log-odds are."""
+        out = np.empty_like(effects)
+        moved, f_mean = np.empty_like(effects), log_odds(beliefs.mean)
+        kept, _ = law.counted(self.smooth.weights)
+        for each in self.drawn:
+            link, k = each.member.problem.link, int(np.searchsorted(kept, each.member.which))
+            f = self._latent(each, beliefs.xs[each.member.which])
+            c, s = beliefs.process.centres[k], beliefs.process.deviations[k]
+            p, rise = link.rise(c)
+            scale = np.maximum(p * (1.0 - p), 1e-4) / rise
+            own = log_odds(averages.mean(link, c, s)) - f_mean
+            moved[:, each.draws] = own[:, None] + (f - c[:, None]) / scale[:, None]
+            shift = beliefs.laws.centres[k] - c
+            f = f + shift[:, None] + scale[:, None] * effects[:, each.draws]
+            out[:, each.draws] = link.value(f)
+        return out, moved
+
+    def _window(
+        self, beliefs: Beliefs, j: int, window: Window, rows: Order, draws: Order
+    ) -> Floats:
+        """Return centre and noise of a window, at some points of some draws."""
+        x, noise = beliefs.xs[0][rows], self._noises[WINDOWS]
+        if window.width > 0.0:
+            e = noise.some(x * (window.stretch / window.width), draws)
+        else:
+            e = noise.scattered(x[:, window.stretch > 0.0], draws)
+        centre = beliefs.laws.centres[len(beliefs.process.centres) + j]
+        deviation = np.sqrt(beliefs.kept(j, window) * window.tau)
+        return np.asarray(centre[rows, None] + deviation[rows, None] * e)
+
+    def _new_levels(self, beliefs: Beliefs) -> Floats:
+        """Return what levels that were never seen add to log-odds, shape (points, draws)."""
+        out = np.zeros((len(beliefs.mean), self.size))
+        for question in np.unique(beliefs.question):
+            added = self.smooth.added[question] if self.smooth.windows[0].others.size else 0.0
+            if added > 0.0:
+                rows = np.flatnonzero(beliefs.question == question)
+                at = beliefs.xs[0][rows][:, [question - 2]]
+                out[rows] = np.sqrt(added) * self._noises[LEVELS].scattered(at)
+        return out
+
+
+# Coefficients ------------------------------------------------------------------------------
+
+
+def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> list[Drawn]:
+    """Return coefficients of so many fields, equally weighted, in any order."""
+    counts = systematic(shares(members), size, rng.random())
+    pools, logs = [], []
+    for member, count in zip(members, counts, strict=True):
+        z = rng.standard_normal((len(member.centre), int(count)))
+        pools.append(member.centre[:, None] + linear.backward(member.factor, z))
+        logs.append(log_weights(member, pools[-1], z))
+    copies = systematic(tempered(np.concatenate(logs)), size, rng.random())
+    chosen, order = np.repeat(np.arange(size), copies), rng.permutation(size)
+    ends = np.cumsum(counts)
+    found = []
+    for member, pool, end in zip(members, pools, ends, strict=True):
+        own = (chosen >= end - pool.shape[1]) & (chosen < end)
+        which, numbers = np.unique(chosen[own] - (end - pool.shape[1]), return_inverse=True)
+        if which.size:
+            found.append(Drawn(member, np.ascontiguousarray(pool[:, which]), numbers, order[own]))
+    return found
+
+
+def log_weights(member: Member, b: Floats, z: Floats) -> Floats:
+    """Return the logarithms of importance weights, 0 at the mode."""
+    count = b.shape[1]
+    if not member.is_weighed or not count:
+        return np.zeros(count)
+    problem, mode = member.problem, member.mode
+    phi = matrix(mode.basis, problem.rows.x)
+    top = mode.evidence + float(np.log(np.diag(mode.U)).sum())
+    out = 0.5 * ((z * z).sum(axis=0) - (b * b).sum(axis=0)) - top
+    for start in range(0, count, BLOCK):
+        f = linear.product(phi, np.ascontiguousarray(b[:, start : start + BLOCK]))
+        out[start : start + BLOCK] += log_likelihoods(f, problem.rows, problem.link)
+    return np.asarray(out)
+
+
+def tempered(logs: Floats) -> Floats:
+    """Return importance weights, cut, such that a tenth of them counts at the least."""
+    w, power = truncated(logs), 1.0
+    while effective(w) < LEAST_SHARE * len(w):
+        power *= 0.8
+        w = truncated(power * logs)
+    return w
+
+
+def truncated(logs: Floats) -> Floats:
+    """Return weights that add up to 1, none above their mean times the root of their number."""
+    w = np.exp(logs - logs.max())
+    w = np.minimum(w, w.mean() * np.sqrt(len(w)))
+    return np.asarray(w / w.sum())
+
+
+def effective(w: Floats) -> float:
+    """Return how many equally weighted draws are worth as much."""
+    return float(1.0 / np.sum(w * w))
+
+
+def systematic(w: Floats, size: int, u: float) -> Order:
+    """Return how often each is taken, `size` times in all, in proportion to weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> systematic(np.array([0.5, 0.1, 0.4]), 10, 0.3).tolist()
+    [5, 1, 4]
+    """
+    reached = np.floor(np.cumsum(w) / w.sum() * size + u)
+    reached[-1] = size
+    return np.asarray(np.diff(np.minimum(reached, size), prepend=0.0), dtype=np.intp)

@@ -1,0 +1,148 @@
+"""The joint posterior of a field as a list of members, each normal in its coefficients.
+
+Every fitted process (link, units, kernel) has members at hyper-parameters on a star,
+
+    θ_0 + chol(H) z,   z = 0 and ±r on every axis,   r² = 1.5 d_θ,
+
+whose weights are e^(evidence + log prior) |chol H|, those off the centre times
+e^(r²/2)/(2(r² − d_θ)): for a normal law of θ that keeps its mean and covariance. Given θ, the
+coefficients are N(b̂, (U′U)⁻¹), Laplace's law, which draws then weigh against the likelihood
+itself (`draws`).
+
+Where that would take long, with four features and more or with hundreds of levels, a process is
+one member: the law of `law`, in which the uncertainty of θ is a variance more. Such a member is
+not weighed against the likelihood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.process import law, linear
+from betafield.process.design import FEW
+from betafield.process.fit import Fit, Problem
+from betafield.process.laplace import Mode, mode
+
+Floats = npt.NDArray[np.float64]
+
+# r², in units of the number of hyper-parameters.
+RADIUS = 1.5
+# Members of less weight are left out.
+LIGHT = 1e-3
+# How near to their mode members off the centre are taken, in nats.
+NEAR = 1e-6
+# Functions up to which there is a star, and entries of Φ̃ up to which likelihoods are looked at.
+MOST_FUNCTIONS, MOST_ENTRIES = 450, 1 << 21
+
+
+class Member(NamedTuple):
+    """A normal law of the coefficients, and its weight.
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows, link and prior.
+    mode : Mode
+        Where it is: θ, the functions, and the mode of their coefficients.
+    centre : array of shape (m,)
+        Mean of the coefficients.
+    factor : array of shape (m, m)
+        U, upper triangular: their covariance is (U′U)⁻¹.
+    log_weight : float
+        Up to a constant that all members share.
+    which : int
+        The process, and so the box, it belongs to.
+    is_weighed : bool
+        Whether draws are weighed against the likelihood of the rows.
+    """
+
+    problem: Problem
+    mode: Mode
+    centre: Floats
+    factor: Floats
+    log_weight: float
+    which: int
+    is_weighed: bool
+
+    @property
+    def lengths(self) -> Floats:
+        """Length scales, in units of the box."""
+        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
+
+    @property
+    def deviation(self) -> float:
+        """σ, the deviation of the field far from all trials."""
+        return math.exp(self.mode.theta[0])
+
+    @property
+    def base(self) -> float:
+        """c₀, to which the field returns there."""
+        return law.base(self.problem, self.mode)
+
+
+def members(fits: dict[int, Fit]) -> tuple[Member, ...]:
+    """Return the members of some processes, by their numbers, without those of little weight."""
+    found = [member for which, fit in fits.items() for member in of_fit(fit, which)]
+    return heavy(found)
+
+
+def heavy(found: list[Member]) -> tuple[Member, ...]:
+    """Return members without those of little weight."""
+    w = shares(found)
+    return tuple(member for member, share in zip(found, w, strict=True) if share > LIGHT)
+
+
+def shares(found: list[Member] | tuple[Member, ...]) -> Floats:
+    """Return the weights of members, which add up to 1."""
+    logs = np.array([member.log_weight for member in found])
+    w = np.exp(logs - logs.max())
+    return np.asarray(w / w.sum())
+
+
+def of_fit(fit: Fit, which: int) -> Iterator[Member]:
+    """Yield the members of a process."""
+    root = _turned(linear.factor(fit.covariance))
+    weight = fit.objective + float(np.log(np.diag(root)).sum())
+    if not has_star(fit):
+        yield _whole(fit, weight, which)
+        return
+    is_weighed = len(fit.problem.rows.x) * len(fit.mode.b) <= MOST_ENTRIES
+    yield Member(fit.problem, fit.mode, fit.mode.b, fit.mode.U, weight, which, is_weighed)
+    for theta, factor in star(fit.theta, root, fit.problem.ends):
+        at = mode(theta, *fit.problem, fit.mode.f, NEAR)
+        objective = at.evidence + fit.problem.log_prior(theta)
+        log_weight = weight - fit.objective + objective + factor
+        yield Member(fit.problem, at, at.b, at.U, log_weight, which, is_weighed)
+
+
+def has_star(fit: Fit) -> bool:
+    """Return whether a process has members at hyper-parameters off the centre."""
+    return fit.problem.rows.d <= FEW and len(fit.mode.b) <= MOST_FUNCTIONS
+
+
+def star(
+    theta: Floats, root: Floats, ends: tuple[Floats, Floats]
+) -> Iterator[tuple[Floats, float]]:
+    """Yield hyper-parameters off the centre, and the logarithms of their factors."""
+    d = len(theta)
+    square = RADIUS * d
+    factor = 0.5 * square - math.log(2.0 * (square - d))
+    for axis in range(d):
+        for sign in (-1.0, 1.0):
+            yield np.clip(theta + sign * math.sqrt(square) * root[:, axis], *ends), factor
+
+
+def _whole(fit: Fit, log_weight: float, which: int) -> Member:
+    """Return a process as one member, the uncertainty of θ included."""
+    surface = law.surface(fit)
+    factor = linear.factor(linear.inverse(linear.factor(surface.wide)))
+    return Member(fit.problem, fit.mode, surface.b, factor, log_weight, which, False)
+
+
+def _turned(A: Floats) -> Floats:
+    return np.ascontiguousarray(A.T)
