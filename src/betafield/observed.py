@@ -363,12 +363,12 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     learner = _Learner.of(model.field_)
     asked = np.zeros(len(learner.points), dtype=np.bool_)
     asked[rng.permutation(len(asked))[:n]] = True
-    folds = _dealt(learner.counts, learner.together, rng)
+    folds = _dealt(learner.counts, rng, learner.together)
     parts = [_predicted(learner, fold, asked) for fold in folds]
     return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _dealt(counts: Ints, together: Ints | None, rng: np.random.Generator) -> list[Ints]:
+def _dealt(counts: Ints, rng: np.random.Generator, together: Ints | None = None) -> list[Ints]:
     """Return the counts of each fold; all folds add up to the counts.
 
     `together` has a number per place; what has the same one goes to one fold.
