@@ -29,6 +29,11 @@ FAR, OVERDISPERSED = 0.05, 2.0
 FEW_ROWS, FEW_LEVELS = 20, 20
 
 
+SHARED = (
+    "if trials of a row or of a group share something, give fit_counts(…, overdispersion='auto') "
+    "or fit(…, groups=…)"
+)
+
 # Features beyond which no basis follows all that might be.
 FEW_FEATURES = 3
 
@@ -88,14 +93,19 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
     if field.sums.is_apart or field.sums.is_grouped:
         return
     for smooth in field.smooth[:1]:
+        rows, _, prior = smooth.fits[0].problem
+        if np.count_nonzero(rows.n >= 2.0) < FEW_ROWS:
+            return
         spread = smooth.overdispersion()
-        rows = smooth.fits[0].problem.rows
-        several = np.count_nonzero(rows.n >= 2.0)
-        if spread > OVERDISPERSED and several >= FEW_ROWS and not smooth.windows:
+        if prior.effects is not None and len(prior.effects.at) == len(rows.x):
+            yield (
+                "X: rows vary more than independent trials would, so each has an effect of its own "
+                f"and intervals between them are wide; {SHARED}, which answer for the average row"
+            )
+        elif spread > OVERDISPERSED and not smooth.windows:
             yield (
                 f"X: trials at a place vary {spread:.1f} times as much as independent ones would, "
-                "so intervals are too narrow; trials of a row or of a group share something, so "
-                "give fit_counts(…, overdispersion='auto') or fit(…, groups=…)"
+                f"so intervals are too narrow; {SHARED}"
             )
 
 

@@ -77,9 +77,10 @@ def merged(ours: AnyField, theirs: AnyField) -> AnyField:
 
 def added(field: AnyField, some: Trials) -> AnyField:
     """Return the field that knows these trials too; nothing is learned anew from them yet."""
-    return (
-        smooth.added(field, some) if isinstance(field, SmoothField) else learning.added(field, some)
-    )
+    if isinstance(field, SmoothField):
+        return smooth.added(field, some)
+    _require_independent(field.options, some)
+    return learning.added(field, some)
 
 
 def kept_for_others(known: AnyField, options: Options) -> ValueError:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 
-def learned(owner: str, options: Options, rows: Rows) -> AnyField:
-    """Return the field of all rows; `owner` is what errors call the estimator."""
+def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) -> AnyField:
+    """Return the field of all rows; `owner` is what errors call the estimator.
+
+    Rows may vary more than trials alone would if they are to be kept apart.
+    """
     field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
-            field = methods.added(field, _trials(owner, batch, field.features, len(field.classes)))
+            some = _trials(owner, batch, field.features, len(field.classes))
+            field = methods.added(field, some._replace(is_apart=is_apart))
     if not field.totals.trials:
         raise rows.nothing("no row that teaches anything")
     with rows.working("choosing"):
@@ -73,7 +77,8 @@ def _trials(owner: str, batch: Batch, features: trials.Features, n_classes: int)
     points = trials.more_points(owner, batch.points(), features)
     t = len(points)
     counts, context = batch.counts(), trials.context(batch.context(), t)
+    group = trials.groups(batch.groups(), t, part=True)
     if counts is not None:
-        return Trials(points, trials.binomial(*counts, t, part=True), None, context)
+        return Trials(points, trials.binomial(*counts, t, part=True), None, context, group)
     columns = trials.outcomes(batch.outcomes(), np.arange(n_classes))
-    return Trials(points, columns, trials.weights(batch.weights(), t, part=True), context)
+    return Trials(points, columns, trials.weights(batch.weights(), t, part=True), context, group)

@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from betafield import cautions, methods, teaching
+from betafield import trials as trials_of_rows
 from betafield._locks import writing
 from betafield.learned import Learned
 from betafield.methods import AnyField
@@ -176,6 +177,8 @@ class Teachable(Learned):
         trials: str | None = None,
         sample_weight: str | None = None,
         context: Any = None,
+        groups: str | None = None,
+        overdispersion: str | None = None,
         progress: bool | None = None,
         batch_rows: int = 1 << 17,
     ) -> Self:
@@ -203,6 +206,10 @@ class Teachable(Learned):
             How trials were distorted: one context for all rows; the columns of its Bernstein
             coefficients; or a function that gets a `pyarrow.RecordBatch` with all columns of a
             file and returns the contexts of its rows. See `betafield.contexts`.
+        groups : str, default=None
+            The column of groups of trials, see `fit`.
+        overdispersion : None or "auto", default=None
+            Whether rows of counts may vary more than binomial, see `fit_counts`.
         progress : bool, default=None
             Whether to show how far it is and the time left; None: on a terminal, if `rich` is
             installed.
@@ -230,9 +237,11 @@ class Teachable(Learned):
             trials=trials,
             sample_weight=sample_weight,
             context=context,
+            groups=groups,
         )
+        is_apart = trials_of_rows.overdispersed(overdispersion, groups is not None)
         with writing(self), files.Rows(paths, roles, batch_rows, progress) as rows:
-            self._field_ = streaming.learned(type(self).__name__, self._options(), rows)
+            self._field_ = streaming.learned(type(self).__name__, self._options(), rows, is_apart)
         cautions.after_learning(self._field_)
         return self
 

@@ -57,7 +57,7 @@ def by_counts(
     require_two(classes)
     columns, context = trials.binomial(successes, held, t), trials.context(context, t)
     group = trials.groups(groups, t, part=True)
-    is_apart = trials.overdispersed(overdispersion, group)
+    is_apart = trials.overdispersed(overdispersion, group is not None)
     some = Trials(points, columns, None, context, group, is_apart)
     return methods.taught(known, options, features, classes, some)
 

@@ -248,11 +248,11 @@ def groups(values: Any, n_rows: int, *, part: bool = False) -> Floats | None:
     return np.array([_hashed(label) for label in each.tolist()])[which]
 
 
-def overdispersed(overdispersion: Any, group: Floats | None) -> bool:
+def overdispersed(overdispersion: Any, is_grouped: bool) -> bool:
     """Return whether rows may vary more than binomial."""
     rule = "allowed are None and 'auto'"
     checks.one_of("overdispersion", overdispersion, (None, "auto"), rule)
-    if overdispersion is not None and group is not None:
+    if overdispersion is not None and is_grouped:
         raise ValueError(
             "overdispersion: found 'auto' beside groups, which have effects of their own; give one "
             "of the two, with a group per row if rows vary within groups"
@@ -261,9 +261,9 @@ def overdispersed(overdispersion: Any, group: Floats | None) -> bool:
 
 
 def _hashed(label: Any) -> float:
-    """Return 53 bits of the hash of a label; 1, 1.0 and True are one label."""
+    """Return 53 bits of the hash of a label by its text, as files have it; 1 and 1.0 are one."""
     is_whole = isinstance(label, bool | int) or (isinstance(label, float) and label.is_integer())
-    key = repr(int(label)) if is_whole else repr(label)
+    key = str(int(label) if is_whole else label)
     return float(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) >> 11)
 
 

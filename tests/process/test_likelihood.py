@@ -5,7 +5,7 @@ import pytest
 from flint import arb, arb_series, ctx
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import betabinom, binom
 
 from betafield import contexts
 from betafield.process.likelihood import polynomial, read, success
@@ -122,3 +122,39 @@ def test_success_is_between_its_ends():
     assert found.q.min() >= 0.25 - 1e-15
     assert found.q.max() <= 0.9 + 1e-15
     np.testing.assert_allclose(found.q + found.rest, 1.0, rtol=1e-15)
+
+
+# Rows that vary.
+
+
+def correlated_row(n, k, context, rho):
+    return one_row(n, k, context)._replace(correlation=rho)
+
+
+@given(
+    q=st.floats(0.01, 0.99), n=st.integers(1, 200), share=st.floats(0, 1), rho=st.floats(0.001, 0.6)
+)
+def test_correlated_trials_are_beta_binomial(q, n, share, rho):
+    k, size = round(share * n), 1.0 / rho - 1.0
+    found = read(np.array([np.log(q / (1 - q))]), correlated_row(n, k, [0.0, 1.0], rho), LOGIT)
+    chance = betabinom.logpmf(k, n, q * size, (1 - q) * size)
+    ways = float(arb(n).bin(k).log())
+    assert found.log + ways == pytest.approx(chance, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+@pytest.mark.parametrize("rho", [0.003, 0.2])
+def test_the_score_of_correlated_trials_is_a_slope(link, context, rho):
+    row, f, h = correlated_row(17, 11, context, rho), 0.21, 1e-5
+    low, high = (read(np.array([f + step]), row, link).log for step in (-h, h))
+    expected = (high - low) / (2 * h)
+    assert read(np.array([f]), row, link).score[0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+def test_uncorrelated_trials_are_the_limit(context):
+    f = np.array([0.4])
+    found, limit = (read(f, correlated_row(9, 4, context, rho), LOGIT) for rho in (1e-9, 0.0))
+    for one, other in zip(found, limit, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)

@@ -72,6 +72,7 @@ def fit(
     successes: options.Successes = None,
     trials: options.Trials = None,
     weights: options.Weights = None,
+    groups: options.Groups = None,
     guess: options.Guess = None,
     lapse: options.Lapse = None,
     sensitivity: options.Sensitivity = None,
@@ -91,6 +92,7 @@ def fit(
     bounds: options.Bounds = None,
     prior: options.Prior = "1,1",
     sharing: options.Sharing = "exact",
+    overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -112,7 +114,12 @@ def fit(
     import betafield.cli.writing as writing
 
     _require_outcome_or_counts(outcome, successes, trials, weights)
-    counted: dict[str, Any] = {"successes": successes, "trials": trials, "sample_weight": weights}
+    counted: dict[str, Any] = {
+        "successes": successes,
+        "trials": trials,
+        "sample_weight": weights,
+        "groups": groups,
+    }
     distortion = distortions.distortion(
         {
             "guess": guess,
@@ -151,6 +158,7 @@ def fit(
             outcome=columns.outcome,
             **counted,
             context=context,
+            overdispersion="auto" if overdispersion else None,
             progress=terminal.is_watched(),
         )
     writing.write_whole(model.save, target, ".beta")

@@ -17,6 +17,8 @@ _RENAMED = {
     "paths: ": "",
     "sample_weight: ": "--weights: ",
     "outcome: ": "--outcome: ",
+    "groups: ": "--groups: ",
+    "overdispersion: ": "--overdispersion: ",
     "features: ": "--features: ",
     "bounds: ": "--bounds: ",
     "error: ": "--error, squared: ",

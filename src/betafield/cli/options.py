@@ -70,6 +70,15 @@ Weights = Annotated[
     str | None, _option(COLUMNS, "NAME", "Column of weights: 2 is the same as the row twice.")
 ]
 
+Groups = Annotated[
+    str | None,
+    _option(COLUMNS, "NAME", "Column of groups whose trials share something: a chamber, a storm."),
+]
+Overdispersion = Annotated[
+    bool,
+    _flag(MODEL, "--overdispersion", "Rows of counts may vary more than independent trials would."),
+]
+
 Method = Annotated[
     str,
     _option(

@@ -81,6 +81,13 @@ class Batch:
         name = self.roles.sample_weight
         return None if name is None else self._column(name)
 
+    def groups(self) -> npt.NDArray[Any] | None:
+        """Return the group of each row, if there are any."""
+        name = self.roles.groups
+        if name is None:
+            return None
+        return np.asarray(as_plain(self.piece.cells.column(name)).to_numpy(zero_copy_only=False))
+
     def context(self) -> Any:
         """Return the context of each row, or of all."""
         if callable(self.roles.context):

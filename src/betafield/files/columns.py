@@ -33,6 +33,7 @@ class Roles:
     trials: str | None = None
     sample_weight: str | None = None
     context: Any = None
+    groups: str | None = None
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -47,12 +48,17 @@ class Roles:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All columns, the outcome first."""
-        return (*([] if self.outcome is None else [self.outcome]), *self.others, *self.features)
+        """All columns, those of labels first."""
+        return (*self.labels, *self.others, *self.features)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns of labels, which may be text: the outcome and the groups."""
+        return tuple(name for name in (self.outcome, self.groups) if name is not None)
 
     def argument(self, name: str) -> str:
         """Return the argument that names a column."""
-        for argument in ("outcome", "successes", "trials", "sample_weight"):
+        for argument in ("outcome", "successes", "trials", "sample_weight", "groups"):
             if getattr(self, argument) == name:
                 return argument
         return "context" if name in self.coefficients else "features"
@@ -66,6 +72,7 @@ def roles(
     trials: Any = None,
     sample_weight: Any = None,
     context: Any = None,
+    groups: Any = None,
 ) -> Roles:
     """Return what each column is for; features still to be found are none."""
     named = {
@@ -73,6 +80,7 @@ def roles(
         "successes": _name("successes", successes),
         "trials": _name("trials", trials),
         "sample_weight": _name("sample_weight", sample_weight),
+        "groups": _name("groups", groups),
     }
     if (outcome is None) == (successes is None) or (successes is None) != (trials is None):
         raise ValueError(

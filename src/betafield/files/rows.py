@@ -133,8 +133,7 @@ class Rows:
         """Return the columns to read, and their types if the file is CSV."""
         pa = arrow()
         types = {name: pa.float64() for name in roles.all}
-        if roles.outcome is not None:
-            types[roles.outcome] = pa.string()
+        types |= dict.fromkeys(roles.labels, pa.string())
         for name in (roles.successes, roles.trials):
             # Whole numbers never pass through a float, which is exact to 2⁵³ only.
             if name is not None and pa.types.is_integer(self.schemas[number].field(name).type):

@@ -54,7 +54,7 @@ def check(file: File, schema: Any, roles: Roles) -> None:
         if isinstance(file, CSV):  # which is judged value by value
             continue
         kind = value_kind(schema.field(name).type)
-        allowed = ("numbers", "booleans", *(["text"] if name == roles.outcome else []))
+        allowed = ("numbers", "booleans", *(["text"] if name in roles.labels else []))
         if kind not in (*allowed, "nothing"):
             raise ValueError(
                 f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed "
