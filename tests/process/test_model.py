@@ -152,7 +152,7 @@ def test_all_of_one_class(outcome):
     laws = build(given, UNIT_SQUARE, find(given, UNIT_SQUARE)).laws(x[:10])
     low, high = mixtures.interval(laws)
     mean = mixtures.mean(laws)
-    assert ((low <= high) & (np.abs(mean - 0.5) <= 0.5)).all()
+    assert ((low >= 0.0) & (low < mean) & (mean < high) & (high <= 1.0)).all()
     assert (np.abs(mean - outcome) < 0.05).all()
 
 
@@ -216,16 +216,47 @@ def test_a_unit_is_what_one_counts_for():
     assert same(laws, build(eighths, UNIT_SQUARE, found).laws(x))
 
 
+def dense(points, outcomes, weight, x, lengths):
+    """The logit process of σ = 1 by all pairs of points: mean and variance of f at x (Laplace)."""
+
+    def kernel(a, b):
+        return 4.0 + np.exp(-0.5 * (((a[:, None] - b) / lengths) ** 2).sum(axis=2))
+
+    K, f = kernel(points, points), np.zeros(len(points))
+    for _ in range(20):
+        p = expit(f)
+        W = weight * p * (1.0 - p)
+        f = K @ np.linalg.solve(np.eye(len(f)) + W[:, None] * K, W * f + weight * (outcomes - p))
+    k = kernel(x, points)
+    shrunk = np.linalg.solve(np.eye(len(f)) + W[:, None] * K, W[:, None] * k.T)
+    return k @ (weight * (outcomes - expit(f))), 5.0 - (k * shrunk.T).sum(axis=1)
+
+
+def width(mean, variance):
+    return np.mean(np.diff(expit(mean + np.array([[-1.96], [1.96]]) * np.sqrt(variance)), axis=0))
+
+
 def test_half_a_trial_says_less_than_one():
-    given = jumping(200, 16)
-    halves = given._replace(unit=0.5)
+    """As much less as it does to a dense process, the hyper-parameters given.
+
+    Intervals also have what is not known of these, on which half as many trials say hardly less
+    than the prior: they grow by less than 1.2.
+    """
+    given, lengths = jumping(200, 16), np.array([0.3, 1.0])
     x = np.random.default_rng(17).random((50, 2))
-    widths = []
-    for each in (given, halves):
-        component = Component("logit", None, np.log([1.0, 0.3, 1.0]))
-        low, high = mixtures.interval(build(each, UNIT_SQUARE, Found((component,))).laws(x))
-        widths.append(np.mean(high - low))
-    assert widths[1] > 1.1 * widths[0]
+    found = Found((Component("logit", None, np.log([1.0, *lengths])),))
+    whole, narrow, exact = [], [], []
+    for unit in (1.0, 0.5):
+        smooth = build(given._replace(unit=unit), UNIT_SQUARE, found)
+        low, high = mixtures.interval(smooth.laws(x))
+        whole.append(np.mean(high - low))
+        f = law.latent(smooth.surfaces[0], x)
+        narrow.append(width(f.mean, f.narrow))
+        exact.append(width(*dense(given.points, given.successes, unit, x, lengths)))
+    np.testing.assert_allclose(narrow, exact, rtol=0.05)
+    assert narrow[1] / narrow[0] == pytest.approx(exact[1] / exact[0], rel=0.01)
+    assert narrow[1] > 1.2 * narrow[0]
+    assert whole[1] > 1.15 * whole[0]
 
 
 def test_far_is_two_length_scales_from_every_trial():

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from betafield import contexts
 from betafield.process import averages, law, mixtures, residuals
-from betafield.process.ladder import UNIT, WIDTHS, rung, units, window_means, window_sums
+from betafield.process.ladder import UNIT, WIDTHS, Left, rung, units, window_means, window_sums
 from betafield.process.links import LOGIT, SOFT
 from betafield.process.rows import Rows
 from betafield.process.trees import Trees
@@ -39,10 +39,13 @@ def test_sums_are_those_of_windows(places, queries, stretch):
         np.testing.assert_array_equal(total, found[:, b] / UNIT)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
-    means = window_means(queries, places, values, weight, stretch)
+    own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none
+    left = Left(own, 0.5 * weight[own], values[np.arange(len(queries)), own])
+    means = window_means(queries, places, values, weight, stretch, left)
     apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
+    less = 0.5 * (own[:, None] == np.arange(len(places)))
     for b, width in enumerate(WIDTHS):
-        held = (apart <= width) * weight
+        held = (apart <= width) * weight * (1.0 - less)
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(means[:, b], (held * values).sum(1) / held.sum(1))
 

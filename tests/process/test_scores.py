@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 from betafield.process import law, leaving, mixtures, scores
 from betafield.process.design import matrix
 from betafield.process.fit import fit, fit_links, weights
-from betafield.process.following import Following
+from betafield.process.following import Following, Own
 from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.links import LOGIT
@@ -168,23 +168,33 @@ def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):
 
 @pytest.mark.parametrize("way", [(1.0, 1.0), (1.0, 0.3), (1.0, 0.0), (0.0, 1.0)])
 def test_cells_follow_as_pairs_do(way):
-    """Means of C over windows, by cells and place by place."""
+    """Means of C over windows without the trial itself, by cells and place by place.
+
+    A strip along one feature that holds a few of the rows has C where these are along the other
+    one, where cells have its mean over all: of k rows the sums differ by √k h times the deviation
+    of C along the strip, some hundredths. They do not differ to one side: that would be the trial
+    itself, whose C is the largest.
+    """
     rows = smooth(600, 11)
     found = fit(rows, LOGIT)
     follow = Following.of(found, rows)
-    queries, stretch = rows.x[::10], np.array(way)
+    some = np.arange(0, 600, 10)
+    queries, stretch = rows.x[some], np.array(way)
     P = matrix(found.mode.basis, rows.x)
-    turned = P[::10] @ leaving.joint_covariance(found)
-    others = np.arange(0, 600, 10)[:, None] != np.arange(600)
+    turned = P[some] @ leaving.joint_covariance(found)
+    others = some[:, None] != np.arange(600)
     pairs = turned @ P.T * follow.follow * others
     apart = np.abs((queries[:, None] - rows.x) * stretch).max(axis=2)
-    means = follow.means(queries, turned, stretch)
+    means = follow.means(queries, turned, stretch, Own(some, follow.follow[some]))
     for b, width in enumerate(WIDTHS):
         held = apart <= width
-        exact = (pairs * held).sum(axis=1)
+        is_strip = min(way) == 0.0 and (held & others).sum(axis=1).mean() < 50
         found_sum = means[:, b] * (follow.follow * (held & others)).sum(axis=1)
         size = np.abs(pairs * held).sum(axis=1).max()
-        assert np.abs(exact - found_sum).mean() <= 0.05 * size + 0.01
+        gap = (pairs * held).sum(axis=1) - found_sum
+        assert np.abs(gap).mean() <= 0.05 * size + (0.01 if is_strip else 0.001)
+        assert abs(gap.mean()) <= 0.015 * size + 0.005
+    assert abs(gap.mean()) < 1e-3
 
 
 def test_windows_without_hope_are_not_asked_again():

@@ -178,7 +178,8 @@ class Fields:
                 if draws.size:
                     at = np.ix_(rows, draws)
                     f = self._window(beliefs, j, window, rows, draws)
-                    kept = beliefs.kept(j, window)[rows, None] if window.is_whole else 1.0
+                    is_shared = self.smooth.is_shared(window, question)
+                    kept = beliefs.kept(j, window)[rows, None] if is_shared else 1.0
                     out[at] = expit(f + kept * moved[at] + effects[at])
         return out
 

@@ -248,7 +248,7 @@ def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) 
     d = match.rows.x.shape[1]
     by_question: list[Kept] = [kept] * (2 + d)
     rows = match.rows
-    if rows.is_places and rows.n.sum() >= REPEATED * len(rows.x):
+    if is_repeated(rows):
         by_question[1] = _grouped(match, rows.x)
     spread = np.zeros(d)
     for a in features:
@@ -258,6 +258,11 @@ def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) 
     return found._replace(
         windows=tuple(_windows(match, by_question)), spread=spread if features else NONE
     )
+
+
+def is_repeated(rows: Rows) -> bool:
+    """Return whether rows are places with several trials each: a new place is told apart then."""
+    return bool(rows.is_places and rows.n.sum() >= REPEATED * len(rows.x))
 
 
 def _grouped(match: Contest, labels: Floats) -> Kept:

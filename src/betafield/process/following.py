@@ -25,18 +25,34 @@ from betafield.process import linear
 from betafield.process.basis import Basis
 from betafield.process.design import design, matrix, without_effects
 from betafield.process.fit import Fit, hashes
-from betafield.process.ladder import window_means
+from betafield.process.ladder import Left, window_means
 from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import polynomial, read, success
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Index = npt.NDArray[np.intp]
 
 # Cells per wave of the highest frequency, fewest and most cells of a feature.
 FINENESS, FEWEST, MOST = 8.0, 4, {1: 256, 2: 40, 3: 16}
 # With more features: cells along one of them, and rows of lowest hash in the place of cells.
 ALONG, ROWS = 32, 1_500
+
+
+class Own(NamedTuple):
+    """What queries leave out themselves.
+
+    Parameters
+    ----------
+    row : index array of shape (q,)
+        Of which row it is.
+    h : array of shape (q,)
+        How its scores follow the process.
+    """
+
+    row: Index
+    h: Floats
 
 
 class Cells(NamedTuple):
@@ -56,6 +72,8 @@ class Cells(NamedTuple):
         Their levels, if P lacks them.
     basis : Basis
         The functions.
+    of : integer array of shape (r,)
+        Which cell every row is in, −1 if in none.
     """
 
     x: Floats
@@ -64,6 +82,7 @@ class Cells(NamedTuple):
     numbers: Ints
     which: Ints | None
     basis: Basis
+    of: Ints
 
     def products(self, turned: Floats) -> Floats:
         """Return φ̃′·turned for every query and cell."""
@@ -73,11 +92,20 @@ class Cells(NamedTuple):
             found += self.basis.root[-1] * turned[:, m + self.which]
         return found
 
+    def paired(self, turned: Floats, at: Ints) -> Floats:
+        """Return φ̃′·turned for every query and a cell of its own."""
+        m = len(self.P)
+        found = np.einsum("qm,mq->q", turned[:, :m], self.P[:, at])
+        if self.which is not None:
+            found += self.basis.root[-1] * turned[np.arange(len(at)), m + self.which[at]]
+        return np.asarray(found)
+
     def along(self, used: tuple[bool, ...]) -> Cells:
         """Return the cells joined to those along some features."""
         P = self.P.T if self.which is None else matrix(self.basis, self.x)
-        x, weight, P = _joined(self.numbers[:, np.array(used)], self.x, self.weight, P)
-        return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], None, self.basis)
+        x, weight, P, joint = _joined(self.numbers[:, np.array(used)], self.x, self.weight, P)
+        of = np.where(self.of >= 0, joint[self.of], -1)
+        return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], None, self.basis, of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,20 +132,32 @@ class Following:
         f = design(fit.mode.basis, rows.x).values(fit.mode.b)
         return cls(fit, rows, followed(fit, rows, f)[2])
 
-    def means(self, queries: Floats, turned: Floats, stretch: Floats) -> Floats:
+    def means(
+        self, queries: Floats, turned: Floats, stretch: Floats, own: Own | None = None
+    ) -> Floats:
         """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
 
-        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out. Windows that hold no cell
-        have the value at the query, or the next wider one's if they look at some features only.
+        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of its cell
+        that is, for C is largest there. Windows that hold no cell have the value at the query, or
+        the next wider one's if they look at some features only.
         """
         cells = self._cells(tuple((stretch > 0.0).tolist()))
-        found = window_means(queries, cells.x, cells.products(turned), cells.weight, stretch)
+        left = self._left(turned, cells, own)
+        found = window_means(queries, cells.x, cells.products(turned), cells.weight, stretch, left)
         if stretch.min() > 0.0:
-            own = (matrix(self.fit.mode.basis, queries) * turned).sum(axis=1)
-            return np.where(np.isnan(found), own[:, None], found)
+            here = (matrix(self.fit.mode.basis, queries) * turned).sum(axis=1)
+            return np.where(np.isnan(found), here[:, None], found)
         for b in range(found.shape[1] - 2, -1, -1):
             found[:, b] = np.where(np.isnan(found[:, b]), found[:, b + 1], found[:, b])
         return found
+
+    def _left(self, turned: Floats, cells: Cells, own: Own | None) -> Left:
+        """Return which place of a query has less weight, by how much, and the value of that."""
+        if own is None:
+            none = np.zeros(len(turned))
+            return Left(np.full(len(turned), -1), none, none)
+        whole = self._whole
+        return Left(cells.of[own.row], own.h, whole.paired(turned, whole.of[own.row]))
 
     def _cells(self, used: tuple[bool, ...]) -> Cells:
         """Return cells along the features in use."""
@@ -133,18 +173,20 @@ class Following:
     def _whole(self) -> Cells:
         """Return the cells that hold rows."""
         basis, x, weight = self.fit.mode.basis, self.rows.x, self.follow
-        sides = _sides(basis)
+        sides, of = _sides(basis), np.arange(len(x))
         if x.shape[1] in MOST:
-            x, weight, _ = _joined(_numbers(x, sides, basis), x, weight, np.zeros((len(x), 0)))
+            x, weight, _, of = _joined(_numbers(x, sides, basis), x, weight, np.zeros((len(x), 0)))
         elif len(x) > ROWS:
             some = np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
             x, weight = x[some], weight[some]
+            of = np.full(len(of), -1)
+            of[some] = np.arange(ROWS)
         index, which = _numbers(x, sides, basis), None
         if basis.effects is not None:
             which = index[:, basis.effects.feature]
             x[:, basis.effects.feature] = basis.effects.at[which]
         P = matrix(without_effects(basis), x)
-        return Cells(x, weight, np.ascontiguousarray(P.T), index, which, basis)
+        return Cells(x, weight, np.ascontiguousarray(P.T), index, which, basis, of)
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -180,8 +222,10 @@ def _numbers(x: Floats, sides: Ints, basis: Basis) -> Ints:
     return index
 
 
-def _joined(index: Ints, x: Floats, weight: Floats, P: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return weighted means of x, the weights, and means of P, by cell."""
+def _joined(
+    index: Ints, x: Floats, weight: Floats, P: Floats
+) -> tuple[Floats, Floats, Floats, Ints]:
+    """Return weighted means of x, the weights, and means of P, by cell; and who is in which."""
     key = np.ravel_multi_index(tuple(index.T), tuple(index.max(axis=0) + 1))
     _, which = np.unique(key, return_inverse=True)
     total = np.bincount(which, weight)
@@ -193,4 +237,4 @@ def _joined(index: Ints, x: Floats, weight: Floats, P: Floats) -> tuple[Floats, 
         sums = [np.bincount(which, weight * column) for column in values.T]
         return np.stack(sums, axis=1) / size[:, None] if sums else np.zeros((len(size), 0))
 
-    return mean(x), np.asarray(total, dtype=np.float64), mean(P)
+    return mean(x), np.asarray(total, dtype=np.float64), mean(P), which

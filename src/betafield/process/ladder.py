@@ -13,6 +13,7 @@ order; `units` turns values into them.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,15 +54,39 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
     return ladder(stretched(queries, stretch), stretched(places, stretch), columns, len(WIDTHS))
 
 
+class Left(NamedTuple):
+    """What is left out of one place of each query.
+
+    Parameters
+    ----------
+    place : integer array of shape (q,)
+        Which place, −1 if none.
+    weight : array of shape (q,)
+        By how much less it weighs.
+    value : array of shape (q,)
+        The value of that.
+    """
+
+    place: Ints
+    weight: Floats
+    value: Floats
+
+
 def window_means(
-    queries: Floats, places: Floats, values: Floats, weight: Floats, stretch: Floats
+    queries: Floats,
+    places: Floats,
+    values: Floats,
+    weight: Floats,
+    stretch: Floats,
+    left: Left,
 ) -> Floats:
     """Return the weighted means of values (q, r) of a query and a place over its windows.
 
-    Shape (q, widths); NaN in windows that hold no place.
+    Of one place of each query something is left out. Shape (q, widths); NaN in windows that hold
+    no place, or nothing but what is left out.
     """
     at, held = stretched(queries, stretch), stretched(places, stretch)
-    return mean_ladder(at, held, values, weight, len(WIDTHS))
+    return mean_ladder(at, held, values, weight, *left, len(WIDTHS))
 
 
 def stretched(points: Floats, stretch: Floats) -> Floats:
@@ -88,7 +113,14 @@ def ladder(queries: Floats, places: Floats, columns: Ints, widths: int) -> Ints:
 
 @kernel
 def mean_ladder(
-    queries: Floats, places: Floats, values: Floats, weight: Floats, widths: int
+    queries: Floats,
+    places: Floats,
+    values: Floats,
+    weight: Floats,
+    own: Ints,
+    less: Floats,
+    lost: Floats,
+    widths: int,
 ) -> Floats:
     """Return the means of values[i, j] over the places j within every width of the query i."""
     out = np.empty((len(queries), widths))
@@ -101,6 +133,9 @@ def mean_ladder(
             b = rung(queries, places, widths, i, j)
             total[b] += weight[j] * values[i, j]
             size[b] += weight[j]
+            if j == own[i]:
+                total[b] -= less[i] * lost[i]
+                size[b] -= less[i]
         for b in range(widths):
             if b > 0:
                 total[b] += total[b - 1]

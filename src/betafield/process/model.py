@@ -32,7 +32,7 @@ from betafield.process import law
 from betafield.process.basis import Effects, Prior
 from betafield.process.boxes import Box
 from betafield.process.ensemble import Member, members
-from betafield.process.finding import alone, find, inside, places
+from betafield.process.finding import alone, find, inside, is_repeated, places
 from betafield.process.fit import Fit, Problem, groups, settled, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.law import Surface
@@ -171,20 +171,25 @@ class Smooth:
         question = np.zeros(len(points), dtype=np.int64)
         if not self.windows:
             return Beliefs(xs, process, m, [], question, process)
+        has_questions = bool(self.windows[0].others.size)
+        question = self._asked(xs[0]) if has_questions else question
         v = logit_variance(process, m)
         sums = [self._trees.sums(xs[0], w.stretch, w.width, n_jobs).T for w in self.windows]
         means, variances = [], []
         for window, (up, down, W) in zip(self.windows, sums, strict=True):
             means.append(corrected(m, up - down, W, window.tau))
-            variances.append(variance(v, W, window.tau, window.is_whole))
+            variances.append(variance(v, W, window.tau, self.is_shared(window, question)))
         held = [W for _, _, W in sums]
-        if not self.windows[0].others.size:
+        if not has_questions:
             laws = with_windows(process, means, variances, self.window_weights[0])
             return Beliefs(xs, process, m, held, question, laws)
-        question = self._asked(xs[0])
         weights = self.window_weights[question].T
         laws = widened(with_windows(process, means, variances, weights), self.added[question])
         return Beliefs(xs, process, m, held, question, laws)
+
+    def is_shared(self, window: Window, question: Ints) -> Bools:
+        """Return where the process is taken to err as it does in the window about the point."""
+        return np.asarray(window.is_whole & ~((question == 1) & self._is_repeated))
 
     def far(self, points: Floats) -> Bools:
         """Return which points are further than two length scales from every trial.
@@ -240,6 +245,11 @@ class Smooth:
     @property
     def _features(self) -> int:
         return len(self.boxes[0].axes)
+
+    @functools.cached_property
+    def _is_repeated(self) -> bool:
+        """Whether places have trials enough for weights of their own at new places."""
+        return self.fine is not None and is_repeated(self.fine)
 
     def _asked(self, x: Floats) -> Ints:
         """Return what is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a."""

@@ -10,7 +10,8 @@ Over a window, with τ the variance of what the process misses within it,
     logit π(x) = f(x) + Σg/(1/τ + ΣW),   f = logit m,
     variance (1 − β)² v(x) + (1 − β) τ,   β = ΣW/(1/τ + ΣW),
 
-v whole for windows that look at some features only, for the process's error in the others stays.
+v whole for windows that look at some features only, for the process's error in the others stays;
+and at new places among such as have several trials each, where it is not that of neighbours.
 Σg and ΣW are sums over places, as trees of windows add them up (`trees`).
 """
 
@@ -103,10 +104,16 @@ def corrected(m: Floats, score: Floats, information: Floats, tau: float) -> Floa
     return np.asarray(expit(log_odds(m) + score / (1.0 / tau + information)))
 
 
-def variance(v: Floats, information: Floats, tau: float, is_whole: bool) -> Floats:
-    """Return the variance of logit π in windows of this ΣW; `is_whole` if all features count."""
+def variance(
+    v: Floats, information: Floats, tau: float, is_shared: bool | npt.NDArray[np.bool_]
+) -> Floats:
+    """Return the variance of logit π in windows of this ΣW.
+
+    `is_shared` if the process errs at the point as it does in the window: all features count, and
+    no place is known to have an effect of its own.
+    """
     kept = 1.0 / (1.0 + tau * information)  # 1 − β
-    return np.asarray((kept**2 if is_whole else 1.0) * v + kept * tau)
+    return np.asarray(np.where(is_shared, kept**2, 1.0) * v + kept * tau)
 
 
 def logit_variance(laws: Laws, m: Floats) -> Floats:

@@ -29,7 +29,7 @@ from scipy.special import expit
 from betafield.process import law, leaving, linear
 from betafield.process.design import matrix
 from betafield.process.fit import Fit, hashes, weights
-from betafield.process.following import Following
+from betafield.process.following import Following, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
 from betafield.process.likelihood import polynomial, success
@@ -236,7 +236,7 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
         open_ = is_open[1:].reshape(-1, widths, taus)[i]
         if not open_.any():
             continue
-        means = match.following.means(some.x, turned, way)
+        means = match.following.means(some.x, turned, way, Own(given.row, own_follow))
         for b in np.flatnonzero(open_.any(axis=1)):
             total = match.trees.sums(some.x, way, float(WIDTHS[b]))
             W = np.maximum(total[:, 2] - at.weight, 0.0)
