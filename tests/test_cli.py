@@ -337,8 +337,33 @@ def test_columns_are_guessed_and_told(say):
     assert err == (
         "betafield: guessed outcome 'died', the only column with two values\n"
         "betafield: guessed features 'dose', 'age', all other columns\n"
+        "betafield: guessed success 'yes', by its name; --success says otherwise\n"
     )
     assert load("t.beta").feature_names_in_.tolist() == ["dose", "age"]
+
+
+def test_the_success_is_never_guessed_by_the_alphabet(say, refuse):
+    write_csv("t.csv", ["x", "y"], [1, 2, 3], ["correct", "incorrect", "incorrect"])
+    status, told, err = say("fit", "t.csv", "--outcome", "y")
+    assert status == 0
+    assert "guessed success 'correct'" in err
+    assert "success is correct" in told
+    assert load("t.beta").pos_label_ == "correct"
+    status, told, err = say("fit", "t.csv", "--success", "incorrect", "--out", "other.beta")
+    assert "guessed success" not in err
+    assert json.loads(say("info", "other.beta", "--json")[1])["success"] == "incorrect"
+    assert "successes" in told
+    write_csv("sides.csv", ["x", "y"], [1, 2, 3], ["left", "right", "right"])
+    refuse(2, "--success: found 'left' and 'right' in column 'y'", "fit", "sides.csv")
+    refuse(2, "--success: found 'up'", "fit", "sides.csv", "--success", "up")
+    assert say("fit", "sides.csv", "--success", "left")[0] == 0
+    assert load("sides.beta").pos_label_ == "left"
+
+
+def test_counts_have_their_success(refuse):
+    write_csv("t.csv", ["x", "k", "n"], [1, 2, 3], [1, 2, 3], [4, 4, 4])
+    counted = ("--successes", "k", "--trials", "n", "--features", "x")
+    refuse(2, "--success: found beside --successes", "fit", "t.csv", *counted, "--success", "1")
 
 
 def test_columns_of_contexts_are_no_features(say):

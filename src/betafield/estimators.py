@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from betafield import cautions
+from betafield import cautions, success
 from betafield.answers.asking import Answers
 from betafield.teachable import Teachable
 
@@ -56,6 +56,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) per feature. None: the range of all trials seen, for windows that
         of the first data.
+    pos_label : label, default=None
+        The class that is the success, which π and its posterior are about. None: the second of
+        `classes_`.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         For windows: shapes of the prior, the same everywhere or X → (α, β) with one value per row
         of X. With three classes and more: one shape per class, or two equal ones for all.
@@ -69,7 +72,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array
-        The classes, sorted; the second of two is the success.
+        The classes, sorted.
+    pos_label_ : label
+        Which of two is the success.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
@@ -122,6 +127,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         metric: str = "euclidean",
         scale: Any = "auto",
         bounds: Any = None,
+        pos_label: Any = None,
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         n_jobs: int | None = None,
@@ -132,6 +138,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.metric = metric
         self.scale = scale
         self.bounds = bounds
+        self.pos_label = pos_label
         self.prior = prior
         self.sharing = sharing
         self.n_jobs = n_jobs
@@ -141,26 +148,24 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior:
         """Return the posterior of the success probability at each row of X.
 
-        A `LatentNormal` for two classes, with success the second of `classes_`; of windows a
-        `Beta`, or a `Contextual` if trials were distorted. A `Dirichlet` for more classes.
+        A `LatentNormal` for two classes, of `pos_label_`; of windows a `Beta`, or a `Contextual`
+        if trials were distorted. A `Dirichlet` for more classes.
         """
         field, points = self.asked(X)
         cautions.at_points(field, points)
         return field.posterior(points)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
+        """Return the posterior mean of each of `classes_`, of shape (m, n_classes)."""
         field, points = self.asked(X)
         cautions.at_points(field, points)
-        mean = field.mean(points)
-        return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else mean
+        return success.by_class(field.classes, field.mean(points))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest posterior mean; of equal ones the first."""
         field, points = self.asked(X)
-        mean = field.mean(points)
-        best = mean > 0.5 if mean.ndim == 1 else np.argmax(mean, axis=1)
-        return np.asarray(field.classes[best.astype(np.intp)])
+        best = np.argmax(success.by_class(field.classes, field.mean(points)), axis=1)
+        return np.asarray(np.sort(field.classes)[best])
 
     def band(
         self, X: Any, lipschitz: float, level: float = 0.95, simultaneous: bool = False

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
-from betafield import choosing, lattice, priors, trials
+from betafield import choosing, lattice, priors, success, trials
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_countable
 from betafield.evidence.encode import joined, recounted
@@ -57,6 +57,7 @@ class Field:
     features : Features
         Their number, and their names if they have any.
     classes : array of shape (K,)
+        Of two, the success is the second.
     bounds : array of shape (d, 2)
         The domain.
     units : Units
@@ -164,6 +165,7 @@ class Field:
         """Return the field with other options, which count from now on."""
         if options.is_as(self.options):
             return self
+        success.require_same(self.classes, options.pos_label)
         return dataclasses.replace(self, options=options)
 
     def in_order(self) -> Self:
@@ -385,7 +387,8 @@ def require_same_question(ours: Any, theirs: Any) -> None:
     """Raise unless two fields have the same features and classes."""
     require_equal("n_features_in_", ours.features.number, theirs.features.number)
     require_equal("feature_names_in_", ours.features.names, theirs.features.names)
-    require_equal("classes_", ours.classes, theirs.classes)
+    require_equal("classes_", np.sort(ours.classes), np.sort(theirs.classes))
+    require_equal("pos_label_", ours.classes[1], theirs.classes[1])
 
 
 def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be equal") -> None:

@@ -50,7 +50,15 @@ class Learned:
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, sorted."""
-        return self._field_.classes
+        return np.asarray(np.sort(self._field_.classes))
+
+    @property
+    def pos_label_(self) -> Any:
+        """The class that is the success."""
+        classes = self._field_.classes.tolist()
+        if len(classes) != 2:
+            raise AttributeError(f"pos_label_: there are {len(classes)} classes; one of two is it")
+        return classes[1]
 
     @property
     def n_features_in_(self) -> int:

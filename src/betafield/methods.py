@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, learning, smooth, trials
+from betafield import checks, learning, smooth, success, trials
 from betafield.field import Field
 from betafield.learning import Trials
 from betafield.options import Options
@@ -50,15 +50,17 @@ def require_dependent(name: str, options: Options) -> None:
         )
 
 
-def classes_of(known: AnyField | None, outcome: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
-    """Return all classes that may come; raise if others were said before."""
+def classes_of(
+    known: AnyField | None, outcome: npt.NDArray[Any], classes: Any, pos_label: Any
+) -> npt.NDArray[Any]:
+    """Return all classes that may come, the success last; raise if others were said before."""
     if known is None:
-        return trials.classes_of(outcome, classes)
-    said = known.classes if classes is None else trials.classes_of(outcome, classes)
-    if not np.array_equal(said, known.classes):
+        return success.in_order(trials.classes_of(outcome, classes), pos_label)
+    before = np.sort(known.classes)
+    said = before if classes is None else trials.classes_of(outcome, classes)
+    if not np.array_equal(said, before):
         raise ValueError(
-            f"classes: found {checks.spelled(said.tolist())}; "
-            f"the first call said {known.classes.tolist()}"
+            f"classes: found {checks.spelled(said.tolist())}; the first call said {before.tolist()}"
         )
     return known.classes
 

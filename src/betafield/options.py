@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
-from betafield import checks
+from betafield import checks, success
 
 METHODS = ("auto", "process", "windows")
 METRICS = ("euclidean", "chebyshev", "manhattan")
@@ -21,6 +21,7 @@ class Options(NamedTuple):
     metric: str = "euclidean"
     scale: Any = "auto"
     bounds: Any = None
+    pos_label: Any = None
     prior: Any = (1.0, 1.0)
     sharing: str = "exact"
     n_jobs: int | None = None
@@ -37,6 +38,7 @@ class Options(NamedTuple):
         checks.one_of("metric", self.metric, METRICS)
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
+        success.require_label(self.pos_label)
         if self.n_jobs is not None:
             rule = "allowed are None, positive whole numbers, and -1 for all cores"
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
@@ -86,4 +88,4 @@ class Options(NamedTuple):
 
 def _is_as(a: Any, b: Any) -> bool:
     # Numbers of a copied model are other objects.
-    return a is b or (type(a) is type(b) and isinstance(a, str | int | float) and a == b)
+    return a is b or (type(a) is type(b) and isinstance(a, str | bytes | int | float) and a == b)

@@ -148,20 +148,55 @@ def labels(value: Any) -> npt.NDArray[Any]:
     >>> labels({"dtype": "|b1", "labels": [False, True]})
     array([False,  True])
     """
+    found = _labels("classes", value)
+    rising = all(a < b for a, b in itertools.pairwise(found.tolist()))
+    if len(found) < 2 or not rising:
+        raise ValueError("classes: found fewer than two, or some that are not in order")
+    return found
+
+
+def _labels(name: str, value: Any) -> npt.NDArray[Any]:
+    """Return the labels that JSON tells, in any order."""
     match value:
         case {"dtype": str(dtype), "labels": list(cells), **rest} if not rest:
             kind = TYPES.get(dtype[1:2])
             if any(type(cell) is not kind for cell in cells):
-                raise ValueError(f"classes: found labels that are none of dtype {dtype[:20]}")
+                raise ValueError(f"{name}: found labels that are none of dtype {dtype[:20]}")
             if dtype[1:2] == "S":
                 cells = [cell.encode("latin-1") for cell in cells]
-            found = _array("classes", cells, dtype, LABELS)
-        case _:
-            raise ValueError("classes: found other fields; dtype and labels are needed")
-    rising = all(a < b for a, b in itertools.pairwise(cells))
-    if len(cells) < 2 or not rising:
-        raise ValueError("classes: found fewer than two, or some that are not in order")
-    return found
+            return _array(name, cells, dtype, LABELS)
+    raise ValueError(f"{name}: found other fields; dtype and labels are needed")
+
+
+def stored_label(name: str, value: Any) -> Any:
+    """Return one label as JSON has it, or None.
+
+    Examples
+    --------
+    >>> stored_label("pos_label", True)
+    {'dtype': '|b1', 'labels': [True]}
+    """
+    if value is None:
+        return None
+    try:
+        return stored_labels(np.array([value]))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def label(name: str, value: Any) -> Any:
+    """Return the label that JSON tells, or None.
+
+    Examples
+    --------
+    >>> label("pos_label", {"dtype": "<U3", "labels": ["yes"]})
+    'yes'
+    """
+    if value is None:
+        return None
+    found = _labels(name, value)
+    require(len(found) == 1, name, len(found), "one label")
+    return found.tolist()[0]
 
 
 # Anybody's values ----------------------------------------------------------------------------

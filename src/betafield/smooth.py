@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, trials, units
+from betafield import learning, success, trials, units
 from betafield.evidence.encode import counted
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.learning import Trials
@@ -66,6 +66,7 @@ class SmoothField:
         What was asked for.
     features : Features
     classes : array of shape (K,)
+        Of two, the success is the second.
     sums : Sums
         The trials by place.
     found : tuple of Found, one or one per class, or None
@@ -125,6 +126,7 @@ class SmoothField:
         """Return the field with other options, which count from now on."""
         if options.is_as(self.options):
             return self
+        success.require_same(self.classes, options.pos_label)
         if _decisive(options) == _decisive(self.options):
             return dataclasses.replace(self, options=options, **self._found_so_far)
         return dataclasses.replace(self, options=options, **NOTHING_FOUND)

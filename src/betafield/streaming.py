@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, methods, priors, smooth, trials, units
+from betafield import learning, methods, priors, smooth, success, trials, units
 from betafield.learning import Trials
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from betafield.options import Options
 
 Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[Any]
 
 
 def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) -> AnyField:
@@ -26,7 +27,7 @@ def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) ->
     field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
-            some = _trials(owner, batch, field.features, len(field.classes))
+            some = _trials(owner, batch, field.features, field.classes)
             field = methods.added(field, some._replace(is_apart=is_apart))
     if not field.totals.trials:
         raise rows.nothing("no row that teaches anything")
@@ -43,7 +44,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
         )
     nowhere, features = trials.first_points(owner, rows.header())
     units.check_bounds(options.bounds, nowhere, np.zeros(1, dtype=np.bool_))
-    classes = rows.classes()
+    classes = success.in_order(rows.classes(), options.pos_label)
     if not callable(options.prior):
         priors.shapes(options.prior, nowhere, len(classes))
     if options.is_smooth:
@@ -51,19 +52,19 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
         return smooth.begun(options, features, classes)
     corners = nowhere
     if options.bounds is None:
-        corners = _corners(owner, options, features, len(classes), rows)
+        corners = _corners(owner, options, features, classes, rows)
     return learning.begun(options, features, classes, corners)
 
 
 def _corners(
-    owner: str, options: Options, features: trials.Features, n_classes: int, rows: Rows
+    owner: str, options: Options, features: trials.Features, classes: Labels, rows: Rows
 ) -> Floats:
     """Return the lowest and the highest coordinates of trials that teach something."""
     corners = np.empty((0, features.number))
     for batch in rows.read("bounds"):
         with batch.named():
-            some = _trials(owner, batch, features, n_classes)
-            points, _ = learning.located(None, options, n_classes, some)
+            some = _trials(owner, batch, features, classes)
+            points, _ = learning.located(None, options, len(classes), some)
         ends = np.concatenate([corners, points])
         if len(ends):
             corners = np.stack([ends.min(axis=0), ends.max(axis=0)])
@@ -72,13 +73,13 @@ def _corners(
     return corners
 
 
-def _trials(owner: str, batch: Batch, features: trials.Features, n_classes: int) -> Trials:
-    """Return some rows of a file, validated."""
+def _trials(owner: str, batch: Batch, features: trials.Features, classes: Labels) -> Trials:
+    """Return some rows of a file, validated; outcomes there are numbers of sorted classes."""
     points = trials.more_points(owner, batch.points(), features)
     t = len(points)
     counts, context = batch.counts(), trials.context(batch.context(), t)
     group = trials.groups(batch.groups(), t, part=True)
     if counts is not None:
         return Trials(points, trials.binomial(*counts, t, part=True), None, context, group)
-    columns = trials.outcomes(batch.outcomes(), np.arange(n_classes))
+    columns = trials.outcomes(batch.outcomes(), np.argsort(classes))
     return Trials(points, columns, trials.weights(batch.weights(), t, part=True), context, group)

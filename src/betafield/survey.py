@@ -67,7 +67,7 @@ def nearest(levels: Floats, values: Floats) -> Floats:
 
 
 def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
-    """Return the number of a class: of two, the second where none is named."""
+    """Return the number of a class: of two, the second if none is named."""
     if class_ is None:
         return 1
     known = classes.tolist()
@@ -196,7 +196,7 @@ class Question:
         counts = None
         if self.y is not None:
             outcome = trials.labels(self.y, len(points))
-            counts = trials.outcomes(outcome, self.model.classes_).T.astype(np.float64)
+            counts = trials.outcomes(outcome, self.model.field_.classes).T.astype(np.float64)
         return Observed(points, np.ones(len(points)), counts, known, "y was not given")
 
     @property
@@ -216,7 +216,7 @@ class Question:
     @property
     def classes(self) -> tuple[int, ...]:
         """The numbers of the classes shown."""
-        known = self.model.classes_
+        known = self.model.field_.classes
         if len(known) > 2 and len(self.chosen) == 1 and self.class_ is None:
             return tuple(range(len(known)))
         return (class_index(known, self.class_),)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import methods, trials
+from betafield import methods, success, trials
 from betafield.learning import Trials
 from betafield.methods import AnyField
 from betafield.options import Options
@@ -31,7 +31,7 @@ def by_labels(
     points, features = _points(owner, known, X)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
-    every = methods.classes_of(known, outcome, classes)
+    every = methods.classes_of(known, outcome, classes, options.pos_label)
     columns, context = trials.outcomes(outcome, every), trials.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
     some = Trials(points, columns, weight, context, group)
@@ -53,7 +53,7 @@ def by_counts(
     """Return the field that knows these binomial rows too."""
     points, features = _points(owner, known, X)
     t = len(points)
-    classes = np.array([0, 1]) if known is None else known.classes
+    classes = success.of_counts(options.pos_label) if known is None else known.classes
     require_two(classes)
     columns, context = trials.binomial(successes, held, t), trials.context(context, t)
     group = trials.groups(groups, t, part=True)

@@ -69,6 +69,7 @@ def fit(
     files: options.Files,
     features: options.Features = None,
     outcome: options.Outcome = None,
+    success: options.Success = None,
     successes: options.Successes = None,
     trials: options.Trials = None,
     weights: options.Weights = None,
@@ -101,8 +102,8 @@ def fit(
 
     Columns that are not named are guessed where the files leave no doubt, and the guess is told:
     the outcome is the only column with two values, features are all other columns if all of them
-    are numbers. The model is written to the name of the first file with the ending .beta, in the
-    current folder.
+    are numbers, and the success is the outcome whose name says so: yes, 1, true, correct, late.
+    The model is written to the name of the first file with the ending .beta, in the current folder.
 
         betafield fit trials.csv --features difficulty --outcome success
         betafield fit moths.csv --features dose --successes dead --trials insects
@@ -113,7 +114,7 @@ def fit(
     import betafield.cli.reading as reading
     import betafield.cli.writing as writing
 
-    _require_outcome_or_counts(outcome, successes, trials, weights)
+    _require_outcome_or_counts(outcome, successes, trials, weights, success)
     counted: dict[str, Any] = {
         "successes": successes,
         "trials": trials,
@@ -150,9 +151,11 @@ def fit(
     with reading.tables(files) as paths:
         taken = () if distortion is None else distortion.columns
         columns = reading.columns(paths, options.names(features), outcome, counted, taken)
-        for found in () if quiet else columns.guessed:
+        domain = options.bounds(bounds, columns.features)
+        label, told = reading.success(paths, columns, success)
+        for found in () if quiet else [*columns.guessed, *told]:
             terminal.note(f"guessed {found}")
-        model = _unfitted(**settings, bounds=options.bounds(bounds, columns.features)).fit_files(
+        model = _unfitted(**settings, bounds=domain, pos_label=label).fit_files(
             paths,
             features=columns.features,
             outcome=columns.outcome,
@@ -181,7 +184,11 @@ def _unfitted(**settings: Any) -> SmoothBetaClassifier:
 
 
 def _require_outcome_or_counts(
-    outcome: str | None, successes: str | None, trials: str | None, weights: str | None
+    outcome: str | None,
+    successes: str | None,
+    trials: str | None,
+    weights: str | None,
+    success: str | None,
 ) -> None:
     if (successes is None) != (trials is None):
         raise UsageError("--successes, --trials: found one of them; both are needed, or --outcome")
@@ -189,6 +196,8 @@ def _require_outcome_or_counts(
         raise UsageError("--outcome: found beside --successes; name either outcomes or counts")
     if successes is not None and weights is not None:
         raise UsageError("--weights: found beside --successes; rows are counted already")
+    if successes is not None and success is not None:
+        raise UsageError("--success: found beside --successes; successes are counted already")
 
 
 # Asking ------------------------------------------------------------------------------------

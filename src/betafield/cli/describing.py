@@ -23,6 +23,7 @@ def described(model: SmoothBetaClassifier) -> Facts:
         "places": len(seen.points),
         "features": _features(model, seen.names),
         "classes": model.classes_.tolist(),
+        "success": getattr(model, "pos_label_", None),
         "distorted": bool(model.field_.totals.distorted),
         "components": _components(model),
         "told": [str(sentence) for sentence in components.told(model)],
@@ -83,7 +84,7 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
         ("trials", _trials(facts)),
         ("places", f"{facts['places']:,}"),
         *(("feature", _feature(each, facts)) for each in facts["features"]),
-        ("classes", _classes(facts["classes"])),
+        ("classes", _classes(facts)),
         *_near(facts),
         *([("contexts", _contexts(facts))] if facts["distorted"] else []),
     ]
@@ -92,7 +93,9 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
 def settings(facts: Facts) -> list[tuple[str, str]]:
     """Return the options with which the model was learned, but bounds, which are told."""
     options = ("method", "bandwidth", "lipschitz", "metric", "scale", "prior", "sharing")
-    return [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
+    told = [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
+    label = facts["parameters"]["pos_label"]
+    return told if label is None else [*told, ("--success", str(label))]
 
 
 def _spelled(value: Any) -> str:
@@ -125,9 +128,9 @@ def _has_windows(facts: Facts) -> bool:
     return "part" not in facts["components"][0]
 
 
-def _classes(classes: list[Any]) -> str:
-    told = ", ".join(map(str, classes))
-    return f"{told}; success is {classes[1]}" if len(classes) == 2 else told
+def _classes(facts: Facts) -> str:
+    told = ", ".join(map(str, facts["classes"]))
+    return f"{told}; success is {facts['success']}" if len(facts["classes"]) == 2 else told
 
 
 def _near(facts: Facts) -> list[tuple[str, str]]:

@@ -60,6 +60,10 @@ Features = Annotated[
 Outcome = Annotated[
     str | None, _option(COLUMNS, "NAME", "Column that says how it ended: two values or more.")
 ]
+Success = Annotated[
+    str | None,
+    _option(COLUMNS, "LABEL", "The outcome that is the success; if not given, by its name."),
+]
 Successes = Annotated[
     str | None, _option(COLUMNS, "NAME", "Column of counts, where a row is several trials.")
 ]

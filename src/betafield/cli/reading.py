@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import betafield.cli.outcomes as outcomes
 from betafield.cli.terminal import is_watched, progress
 from betafield.cli.usage import UsageError
 
@@ -186,6 +187,18 @@ def columns(
         are = "the only other column" if len(features) == 1 else "all other columns"
         guessed.append(f"features {', '.join(map(repr, features))}, {are}")
     return Columns(features, outcome, guessed)
+
+
+def success(paths: list[str], meant: Columns, said: str | None) -> tuple[Any, list[str]]:
+    """Return the label of the success and what of that was guessed; None if rows are counted."""
+    from betafield.files import Roles, Rows
+
+    outcome = meant.outcome
+    if outcome is None:
+        return None, []
+    with Rows(paths, Roles(tuple(meant.features), outcome), ROWS, is_watched()) as rows:
+        label, told = outcomes.success(outcome, rows.classes().tolist(), said)
+    return label, [] if told is None else [told]
 
 
 def _require_columns(file: File, names: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from dask.delayed import delayed
 from sklearn.utils.validation import check_is_fitted
 
 import betafield.dask.learning as learning
-from betafield import estimators, methods, teaching
+from betafield import estimators, methods, success, teaching
 from betafield._locks import writing
 from betafield.dask.partitions import blocks, lengths, partitions
 from betafield.dask.posteriors import (
@@ -41,7 +41,7 @@ class SmoothBetaClassifier(Local):
 
     Parameters
     ----------
-    bandwidth, method, lipschitz, metric, scale, bounds, prior, sharing, n_jobs
+    bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, n_jobs
         As those of `betafield.SmoothBetaClassifier`.
     partition : {None, "space"}, default=None
         For windows: "space" gives each partition a region of its own, in one pass over the trials.
@@ -74,6 +74,7 @@ class SmoothBetaClassifier(Local):
         metric: str = "euclidean",
         scale: Any = "auto",
         bounds: Any = None,
+        pos_label: Any = None,
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         n_jobs: int | None = None,
@@ -86,6 +87,7 @@ class SmoothBetaClassifier(Local):
             metric=metric,
             scale=scale,
             bounds=bounds,
+            pos_label=pos_label,
             prior=prior,
             sharing=sharing,
             n_jobs=n_jobs,
@@ -119,17 +121,18 @@ class SmoothBetaClassifier(Local):
         return Posteriors(posteriors_at(field, blocks("X", X)), lengths(X), shape)
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the posterior mean of each class's probability, of shape (m, n_classes)."""
+        """Return the posterior mean of each of `classes_`, of shape (m, n_classes)."""
         if not dask.is_dask_collection(X):
             return super().predict_proba(X)
-        found = self.posterior(X)
-        return one_array(found.blocks, lengths(X), probabilities, (len(self.classes_),))
+        found, classes = self.posterior(X), self._field_.classes
+        told = functools.partial(probabilities, classes)
+        return one_array(found.blocks, lengths(X), told, (len(classes),))
 
     def predict(self, X: Any) -> Any:
         """Return the class with the highest posterior mean; of equal ones the first."""
         if not dask.is_dask_collection(X):
             return super().predict(X)
-        found, classes = self.posterior(X), self.classes_
+        found, classes = self.posterior(X), self._field_.classes
         decide = functools.partial(decided, classes)
         return one_array(found.blocks, lengths(X), decide, (), classes.dtype)
 
@@ -164,7 +167,8 @@ class SmoothBetaClassifier(Local):
     def field_(self) -> AnyField:
         """What was learned, as it is now and stays, asked for with the options of now."""
         check_is_fitted(self)
-        return self._field_.asked_for(Options.of(self))
+        now = Options.of(self)._replace(pos_label=self._field_.options.pos_label)
+        return self._field_.asked_for(now)
 
     # Learning.
 
@@ -202,7 +206,7 @@ class SmoothBetaClassifier(Local):
             methods.require_dependent("groups", options)
         found = partitions(X, y=y, **columns)
         if known is not None:
-            classes = methods.classes_of(known, known.classes, classes)
+            classes = methods.classes_of(known, known.classes, classes, options.pos_label)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
     def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, **columns: Any) -> AnyField:
@@ -219,4 +223,5 @@ class SmoothBetaClassifier(Local):
         found = partitions(X, successes=successes, trials=held, **columns)
         if known is not None:
             teaching.require_two(known.classes)
-        return learning.taught(known, options, found, [0, 1], self.partition == "space")
+        classes = success.of_counts(options.pos_label) if known is None else known.classes
+        return learning.taught(known, options, found, classes, self.partition == "space")

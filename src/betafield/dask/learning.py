@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import methods, priors, smooth, trials, units
+from betafield import methods, priors, smooth, success, trials, units
 from betafield.dask.partitions import (
     Partition,
     Regions,
@@ -163,14 +163,19 @@ class Survey(NamedTuple):
 
 def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: bool) -> Survey:
     """Return a first look at all partitions; raise unless they go together."""
-    given = None if classes is None else trials.classes_of(np.empty(0), classes)
+    given = None if classes is None else _in_order(options, np.empty(0), classes)
     looks = computed(
         [delayed(looked_at)(read, given, options, wants_corners) for _, read in inputs], inputs
     )
     _require_something(looks)
     _require_same_features(looks)
     seen = [look for look in looks if look.rows]
-    return Survey(looks, seen[0].features, trials.classes_of(_labels(seen), classes))
+    return Survey(looks, seen[0].features, _in_order(options, _labels(seen), classes))
+
+
+def _in_order(options: Options, labels: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
+    """Return all classes, the success last."""
+    return success.in_order(trials.classes_of(labels, classes), options.pos_label)
 
 
 def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:

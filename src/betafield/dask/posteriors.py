@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import trials
+from betafield import success, trials
 from betafield.dask.partitions import in_tree, named
 from betafield.dask.questions import Answer, Ask, Outline, Question, answered, noted
 from betafield.dask.tasks import Part, added, asked_points
@@ -187,15 +187,14 @@ def one_array(
 # What is made of a block's posterior --------------------------------------------------------
 
 
-def probabilities(posterior: Any) -> Floats:
-    """Return the mean probability of each class."""
-    mean = posterior.mean()
-    return np.stack([1.0 - mean, mean], axis=1) if mean.ndim == 1 else np.asarray(mean)
+def probabilities(classes: npt.NDArray[Any], posterior: Any) -> Floats:
+    """Return the mean probability of each class, sorted."""
+    return success.by_class(classes, np.asarray(posterior.mean()))
 
 
 def decided(classes: npt.NDArray[Any], posterior: Any) -> npt.NDArray[Any]:
     """Return the class with the highest mean; of equal ones the first."""
-    return np.asarray(classes[np.argmax(probabilities(posterior), axis=1)])
+    return np.asarray(np.sort(classes)[np.argmax(probabilities(classes, posterior), axis=1)])
 
 
 def hits(name: str, posterior: Any, classes: npt.NDArray[Any], batch: Any) -> tuple[float, float]:

@@ -155,8 +155,9 @@ def looked_at(
         labels = np.unique(read.labels)
     # Whether a trial under a context teaches something may depend on how it ended.
     known = labels if classes is None else classes
+    is_sure = classes is not None or options.pos_label is None
     corners = None
-    if wants_corners and (read.context is None or len(known) == 2):
+    if wants_corners and (read.context is None or (is_sure and len(known) == 2)):
         corners = cornered(read, known, options)
     sample = points[:: max(1, len(points) // SAMPLE)]
     return Look(read.name, len(points), read.is_void, read.features, labels, corners, sample)

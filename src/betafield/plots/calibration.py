@@ -134,7 +134,8 @@ class CalibrationDisplay:
         level : float, default=0.95
             Of the intervals.
         class_ : label, default=None
-            The class whose probability is looked at; None: the second of two.
+            The class whose probability is looked at; None: the success, or else the
+            second of two.
         name : str, default=None
             Of the model in the legend; None: its class.
         ax : Axes or two of them, default=None
@@ -149,7 +150,8 @@ class CalibrationDisplay:
         classes = np.asarray(estimator.classes_)
         if len(classes) > 2 and class_ is None:
             raise ValueError(f"class_: found None; one of the classes {classes.tolist()} is needed")
-        index = class_index(classes, class_)
+        is_named = class_ is not None
+        index = class_index(classes, class_ if is_named else getattr(estimator, "pos_label_", None))
         predicted = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, index]
         outcome = trials.labels(y, len(predicted))
         trials.outcomes(outcome, classes)
@@ -200,7 +202,7 @@ class CalibrationDisplay:
             n_bins=n_bins,
             strategy=strategy,
             level=level,
-            event=style.chance_of(model.classes_, 1),
+            event=style.chance_of(model.field_.classes, 1),
             name=f"{type(model).__name__}, trials left out" if name is None else name,
             ax=ax,
         )

@@ -164,7 +164,7 @@ class FieldDisplay:
         under : context of shape (p + 1,), default=None
             Shows the probability of success under this context in place of π.
         class_ : label, default=None
-            The one class to show; None: of two the second, of more all, or in a map the second.
+            The one class to show; None: of two the success, of more all, or in a map the second.
         grid_resolution : int, default=None
             Points a feature. None: 300, in maps 100, of averages 60.
         n_bins : int, default=20
@@ -216,7 +216,7 @@ class FieldDisplay:
 
 def _events(asked: Question) -> tuple[str, ...]:
     """Return whose probabilities are shown, as labels say it."""
-    names = [style.chance_of(asked.model.classes_, k) for k in asked.classes]
+    names = [style.chance_of(asked.model.field_.classes, k) for k in asked.classes]
     if asked.is_moved:
         return tuple(f"{name} under the context" for name in names)
     if asked.is_distorted:

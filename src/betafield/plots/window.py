@@ -191,14 +191,14 @@ class WindowDisplay:
         level : float, default=0.95
             Of the interval.
         class_ : label, default=None
-            The class whose probability is looked at; None: the second.
+            The class whose probability is looked at; None: of two the success, of more the second.
         ax : Axes or two of them, default=None
             Where to draw; on one, densities are left out. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)
         point = _point(model, x)
-        k = class_index(model.classes_, class_)
+        k = class_index(model.field_.classes, class_)
         chosen = _chosen(model, features)
         known, seen, field = feature_names(model), observed(model), model.field_
         near = _near(field, seen, point, k)
@@ -219,7 +219,7 @@ class WindowDisplay:
             bounds=model.bounds_[list(chosen)],
             features=tuple(chosen),
             names=tuple(known[i] for i in chosen),
-            event=style.chance_of(model.classes_, k),
+            event=style.chance_of(model.field_.classes, k),
             outline=_border(field, point[0], chosen),
         )
         return display.plot(ax=ax)

@@ -117,7 +117,9 @@ def fingerprint(field: Subject) -> str:
     """Return a SHA-256 of names, classes, places and their trials: equal for equal trials."""
     digest = hashlib.sha256()
     digest.update(ascii([field.names, field.model.classes_.tolist()]).encode())
-    for values in (field.seen.points, field.seen.trials, field.seen.counts):
+    order, counts = np.argsort(field.model.field_.classes), field.seen.counts
+    by_class = None if counts is None else counts[:, order]
+    for values in (field.seen.points, field.seen.trials, by_class):
         if values is not None:
             digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     return digest.hexdigest()

@@ -124,7 +124,7 @@ class Subject:
 
     @cached_property
     def outcomes(self) -> list[int]:
-        """The classes whose probability is shown: of two the second, of more the most frequent."""
+        """The classes whose probability is shown: of two the success, of more the most frequent."""
         k = len(self.model.classes_)
         if k == 2 or self.seen.counts is None:
             return [1]
@@ -133,7 +133,7 @@ class Subject:
 
     def outcome_name(self, c: int) -> str:
         """Return what is called an outcome: the class, or success where classes are 0 and 1."""
-        classes = self.model.classes_
+        classes = self.model.field_.classes
         if len(classes) == 2 and classes.dtype.kind in "buif" and classes.tolist() == [0, 1]:
             return ("failure", "success")[c]
         return words.shown(classes[c])

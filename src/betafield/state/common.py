@@ -20,10 +20,12 @@ OPTIONS = (
     "method",
     "metric",
     "n_jobs",
+    "pos_label",
     "prior",
     "scale",
     "sharing",
 )
+LABEL = "pos_label"
 FLOATS, INTEGERS = (np.float64,), (np.int8, np.int16, np.int32, np.int64)
 # What is no limit but that of the file.
 MANY = persistence.MOST_HEADER
@@ -31,7 +33,8 @@ MANY = persistence.MOST_HEADER
 
 def stored_options(options: Options) -> dict[str, Any]:
     """Return options as JSON has them."""
-    return {name: plain.stored(name, getattr(options, name)) for name in OPTIONS}
+    told = {name: plain.stored(name, getattr(options, name)) for name in OPTIONS if name != LABEL}
+    return told | {LABEL: plain.stored_label(LABEL, options.pos_label)}
 
 
 def restored_options(values: Any) -> Options:
@@ -39,7 +42,8 @@ def restored_options(values: Any) -> Options:
     if isinstance(values, dict) and "degree" in values:
         values = _newer(values)
     given = fields_of("options", values, OPTIONS, stored_options(Options()))
-    return Options(**{name: plain.option(name, given[name]) for name in OPTIONS}).checked()
+    told = {name: plain.option(name, given[name]) for name in OPTIONS if name != LABEL}
+    return Options(**told, pos_label=plain.label(LABEL, given[LABEL])).checked()
 
 
 def _newer(values: dict[str, Any]) -> dict[str, Any]:

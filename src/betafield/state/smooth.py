@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import plain, units
+from betafield import plain, success, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
 from betafield.persistence import Arrays
@@ -55,7 +55,7 @@ def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
     parts = field.sums.distinct().parts
     values = {
         "apart": field.sums.is_apart,
-        "classes": plain.stored_labels(field.classes),
+        "classes": plain.stored_labels(np.sort(field.classes)),
         "found": None if found is None else [told(each) for each in found],
         "found_at": None if found_at is None else list(found_at),
         "kind": "smooth",
@@ -78,7 +78,8 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     options = restored_options(fields["options"])
     require(options.is_smooth, "method", options.method, "auto and process here")
     features = restored_features(fields["n_features"], fields["names"])
-    classes, seen = plain.labels(fields["classes"]), restored_totals(fields["seen"])
+    classes = success.in_order(plain.labels(fields["classes"]), options.pos_label)
+    seen = restored_totals(fields["seen"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
     sums = dataclasses.replace(sums, is_apart=_flag("apart", fields["apart"]))
     require_options(options, features.number, len(classes))

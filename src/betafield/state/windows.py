@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import lattice, plain, trials, units
+from betafield import lattice, plain, success, trials, units
 from betafield.evidence import Polynomial, Totals
 from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable
 from betafield.evidence.encode import MOST_POLYNOMIALS
@@ -86,7 +86,8 @@ def restored(values: Any, arrays: Arrays) -> Field:
     options = restored_options(fields["options"])
     found = learned(fields, arrays)
     _require_options(options, found)
-    return as_field(options, found)
+    classes = success.in_order(found.classes, options.pos_label)
+    return as_field(options, found._replace(classes=classes))
 
 
 # Out ---------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def _state(field: Field) -> tuple[dict[str, Any], Arrays]:
     values = {
         "built": len(built),
         "kind": "windows",
-        "classes": plain.stored_labels(field.classes),
+        "classes": plain.stored_labels(np.sort(field.classes)),
         "metric": field.windows.metric,
         **stored_features(field.features),
         "options": stored_options(field.options),

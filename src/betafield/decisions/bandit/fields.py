@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, priors, smooth, trials
+from betafield import learning, priors, smooth, success, trials
 from betafield.decisions.bandit.zoom import ZoomedField
 from betafield.estimators import SmoothBetaClassifier
 from betafield.learning import Trials
@@ -106,4 +106,5 @@ def blank(model: Any, bounds: list[tuple[float, float]], lipschitz: float) -> Ar
     if not isinstance(model, SmoothBetaClassifier):
         raise TypeError(f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed")
     options = Options.of(model).checked()._replace(bounds=bounds)
+    success.require_true(options.pos_label)
     return ModelField(SmoothBetaClassifier(**options._asdict()))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield import success
 from betafield.decisions.space import Space
 from betafield.estimators import SmoothBetaClassifier
 from betafield.methods import AnyField
@@ -73,6 +74,8 @@ class Learner:
                 f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed"
             )
         own = copy.copy(model)
+        if not has_learned(own):
+            success.require_true(own.pos_label)
         if has_learned(own):
             _require_fitting(own, space)
         elif own.bounds is None:
@@ -85,7 +88,7 @@ class Learner:
         if not has_learned(model):
             model.partial_fit(row[None], [outcome], classes=[False, True], context=context)
         else:
-            model.partial_fit(row[None], model.classes_[[int(outcome)]], context=context)
+            model.partial_fit(row[None], model.field_.classes[[int(outcome)]], context=context)
         self.model = model
         self._look(model.field_)
 

@@ -1,0 +1,96 @@
+"""Which class is the success: the one that π is about.
+
+Fields keep their classes in this order: what is not a success, then the success. Counts, windows,
+contexts and posteriors then speak of the second class, whatever its label is. What scikit-learn
+calls `classes_`, and the columns of `predict_proba`, stay sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+
+Labels = npt.NDArray[Any]
+
+
+def in_order(classes: Labels, pos_label: Any = None) -> Labels:
+    """Return sorted classes with the success last: of two the second, unless another is named.
+
+    Examples
+    --------
+    >>> in_order(np.array(["correct", "incorrect"]), "correct").tolist()
+    ['incorrect', 'correct']
+    """
+    if pos_label is None:
+        return classes
+    if len(classes) != 2:
+        raise ValueError(
+            f"pos_label: found {checks.spelled(pos_label)} where there are {len(classes)} classes; "
+            "a success is one of two, so leave pos_label out (every class then has a probability), "
+            "or learn from y == label"
+        )
+    is_it = np.array([_is(label, pos_label) for label in classes.tolist()])
+    known = checks.spelled(classes.tolist())
+    checks.require(is_it.any(), "pos_label", pos_label, f"the classes are {known}")
+    return classes if is_it[1] else classes[::-1]
+
+
+def require_label(pos_label: Any) -> None:
+    """Raise unless it can be a class: a text, a boolean or a number."""
+    kinds = str | bytes | bool | np.bool_
+    is_label = pos_label is None or isinstance(pos_label, kinds) or checks.is_number(pos_label)
+    rule = "one of the two classes is needed, or None for the second of them"
+    checks.require(is_label, "pos_label", pos_label, rule)
+
+
+def require_same(classes: Labels, pos_label: Any) -> None:
+    """Raise if another class is to be the success than so far, the second of these."""
+    asked = in_order(np.sort(classes), pos_label)
+    if not np.array_equal(asked, classes):
+        raise ValueError(
+            f"pos_label: found {checks.spelled(pos_label)}; the trials so far were learned with "
+            f"{classes.tolist()[1]!r} as the success, so fit all of them anew"
+        )
+
+
+def require_true(pos_label: Any) -> None:
+    """Raise unless the success may be called True, as decisions call it."""
+    if not (pos_label is None or _is(True, pos_label)):
+        raise ValueError(
+            f"model: found pos_label={checks.spelled(pos_label)} before the first trial; outcomes "
+            "are True for a success and False otherwise, so leave pos_label out"
+        )
+
+
+def of_counts(pos_label: Any = None) -> Labels:
+    """Return the classes of binomial rows, 0 and 1, of which 1 is the success."""
+    if not (pos_label is None or _is(1, pos_label)):
+        raise ValueError(
+            f"pos_label: found {checks.spelled(pos_label)}; counts have the classes 0 and 1, and "
+            "`successes` are those of class 1, so leave it out"
+        )
+    return np.array([0, 1])
+
+
+def _is(label: Any, other: Any) -> bool:
+    """Return whether two labels are the same: a text is no number."""
+    is_text = isinstance(label, str | bytes), isinstance(other, str | bytes)
+    return is_text[0] == is_text[1] and bool(label == other)
+
+
+def by_class(classes: Labels, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the probabilities (m, K) of sorted classes; of two, `mean` (m,) is the second's.
+
+    Examples
+    --------
+    >>> by_class(np.array(["incorrect", "correct"]), np.array([0.75])).tolist()
+    [[0.75, 0.25]]
+    """
+    if mean.ndim > 1:
+        return mean
+    both = np.stack([1.0 - mean, mean], axis=1)
+    return np.asarray(both[:, np.argsort(classes)])
