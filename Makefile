@@ -86,6 +86,7 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (half an
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/process.py
 	$(BENCH)/bin/python benchmarks/intervals.py
+	$(BENCH)/bin/python benchmarks/together.py
 	$(BENCH)/bin/python benchmarks/files.py
 	$(BENCH)/bin/python benchmarks/alternatives.py
 	$(BENCH)/bin/python benchmarks/asking.py

@@ -186,7 +186,8 @@ def _(scope):
 @claims("docs/howto/dose_response.md")
 def _(scope):
     text = text_of("docs/howto/dose_response.md")
-    assert round(scope["inflation"]) == int(re.search(r"found: (\d+)", text)[1])
+    correlation = float(re.search(r"overdispersion_ +# about ([0-9.]+)", text)[1])
+    assert scope["model"].overdispersion_ == pytest.approx(correlation, abs=0.02)
     told = re.search(r"about (\d+), from (\d+) to (\d+)", text)
     found = scope["half"], scope["half_low"], scope["half_high"]
     assert found == pytest.approx([float(number) for number in told.groups()], abs=0.6)

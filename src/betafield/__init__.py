@@ -12,6 +12,7 @@ the process all of them. Every room of the package is one word of that sentence:
     smooth       what the default has learned, and what it says: an immutable value
     field        what windows have learned, likewise
     posteriors   what is then believed
+    teachable    how an estimator is taught
     estimators   SmoothBetaClassifier, for people who know scikit-learn
 
 Below them
@@ -27,6 +28,7 @@ Below them
     options      what a model was asked for
     learning     from validated trials to windows
     methods      which kind of field is asked for
+    teaching     from an estimator's arguments to a field
     cautions     warnings of what may be wrong with an answer
     learned      what an estimator tells of its field
     streaming    learning from files, some rows at a time
