@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import cautions, checks
 from betafield.learned import Learned
+from betafield.methods import AnyField
+
+if TYPE_CHECKING:
+    from betafield.posteriors import LatentNormal
+    from betafield.posteriors.contrasts import Difference
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,3 +68,115 @@ class Answers(Learned):
         field, points = self.asked(X)
         cautions.at_points(field, points)
         return draws.fields(field, size, seed).at(points)
+
+    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal:
+        """Return the posterior of the average of π over the rows of X.
+
+        Of an area, if rows are points spread over it; of a population, if they are its members, or
+        groups of them weighed by size; of an age standard, if they are ages weighed by it. What is
+        unknown about neighbouring rows is largely the same, so it does not average out: intervals
+        are much wider than those of independent rows.
+
+        Parameters
+        ----------
+        X : array or dataframe of shape (m, d)
+            The points.
+        weights : array of shape (m,), default=None
+            How much each counts, from 0 on; None: all alike.
+        by : array of shape (m,), default=None
+            The area that each row belongs to: one average per area, in the order of
+            `numpy.unique(by)`. None: all rows are one.
+
+        Returns
+        -------
+        LatentNormal
+            One row, or one per area: normal in the log-odds of the average, per component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from betafield import SmoothBetaClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, rng.uniform(size=500) < X[:, 0])
+        >>> grid = np.linspace(0, 1, 101)[:, None]
+        >>> whole = model.average(grid)
+        >>> low, high = whole.interval(0.95)
+        >>> bool(low[0] < 0.5 < high[0])
+        True
+        >>> halves = model.average(grid, by=grid[:, 0] > 0.5)
+        >>> halves.mean().round(1).tolist()
+        [0.3, 0.7]
+        """
+        from betafield.answers import area
+        from betafield.posteriors import LatentNormal
+
+        field, points = self._asked_two("average", "X", X)
+        shares = area.shares("weights", weights, len(points))
+        cautions.at_points(field, points)
+        groups = area.groups(by, len(points))
+        names = None if by is None else area.named(by)
+        found = []
+        for number, rows in enumerate(groups):
+            own = area.normalised("weights", shares[rows], names and names[number])
+            found.append(area.laws(area.averages_of(field, points[rows], own[None])))
+        return LatentNormal(area.joined(found))
+
+    def contrast(self, X1: Any, X2: Any, weights1: Any = None, weights2: Any = None) -> Difference:
+        """Return the posterior of the average of π over X1 less that over X2.
+
+        Each may be one row or many, and they may differ in number: rows are averaged over, as in
+        `average`, and are never compared one by one. What is unknown about both cancels, so the
+        interval is not that of two averages on their own.
+
+        Parameters
+        ----------
+        X1, X2 : array or dataframe of shape (m, d)
+            The points of either side.
+        weights1, weights2 : array of shape (m,), default=None
+            How much each counts, from 0 on; None: all alike.
+
+        Returns
+        -------
+        Difference
+            The difference, within [−1, 1]: `mean`, `interval`, `prob_above(0)` and so on. Its
+            `odds_ratio()` is the posterior of the odds ratio of the two averages.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from betafield import SmoothBetaClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(500, 1))
+        >>> model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, rng.uniform(size=500) < X[:, 0])
+        >>> more = model.contrast([[0.6]], [[0.4]])
+        >>> more.mean().round(1), more.prob_above(0.0).round(1)
+        (array([0.2]), array([1.]))
+        >>> bool(more.odds_ratio().interval(0.95)[0][0] > 1.0)
+        True
+        """
+        from betafield.answers import area
+
+        field, first = self._asked_two("contrast", "X1", X1)
+        field, second = self._asked_two("contrast", "X2", X2)
+        points = np.concatenate([first, second])
+        cautions.at_points(field, points)
+        both = np.zeros((2, len(points)))
+        both[0, : len(first)] = area.normalised(
+            "weights1", area.shares("weights1", weights1, len(first))
+        )
+        both[1, len(first) :] = area.normalised(
+            "weights2", area.shares("weights2", weights2, len(second))
+        )
+        return area.contrast(area.averages_of(field, points, both))
+
+    def _asked_two(self, method: str, name: str, X: Any) -> tuple[AnyField, Floats]:
+        """Return what was learned and points, for what needs two classes and a point."""
+        field, points = self.asked(X)
+        if len(field.classes) > 2:
+            raise ValueError(
+                f"{method}: this model has {len(field.classes)} classes and answers for two; "
+                "average draws(X), of shape (size, m, n_classes), over rows instead"
+            )
+        checks.require(len(points), name, points.shape, "at least one row is needed")
+        return field, points
