@@ -10,6 +10,7 @@ by Gauss–Hermite quadrature over η; at t = 0 it is P(δ ≤ 0). The odds rati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -70,6 +71,10 @@ class _OfPair(Posterior):
     def median(self) -> Floats:
         """Return the value that is exceeded with probability ½."""
         return self.ppf(0.5)
+
+    def _each(self, formula: Callable[[Floats], Floats], values: Floats) -> Floats:
+        """Apply a formula to values, of which a single one makes a row."""
+        return formula(values if values.ndim else values[None])
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
         count = int(np.prod(size))
