@@ -126,9 +126,9 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=200, help="data sets per figure")
     sets = parser.parse_args().sets
     warnings.simplefilter("ignore")
-    for trials in (300, 2_000):
+    for trials in (2_000, 300):
         averages(trials, sets)
-    sys.stdout.flush()
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

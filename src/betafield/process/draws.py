@@ -6,9 +6,11 @@ is heavy. With b = b̂ + U⁻¹z, z ~ N(0, I), a draw has the importance weight
     log w = log-likelihood(b) − ½b′b + ½z′z − (evidence + Σ log U_jj)
 
 against the exact likelihood of the rows, contexts included: 0 at the mode. Laplace's law is
-symmetric, the posterior is not if π saturates, and these weights make up for it. They are cut at
-their mean times √(pool), and raised to a power below 1 if otherwise fewer than a tenth of the pool
-would count; then the pool is resampled systematically.
+symmetric, the posterior is not if π saturates, and these weights make up for it. A quarter of the
+draws is from a law as wide as if trials told a tenth, V′V = I + (U′U − I)/10, and the weights are
+those of the mixture of both: else nothing would be drawn where Laplace's law hardly reaches. They
+are cut at their mean times √(pool), and raised to a power below 1 if otherwise fewer than a tenth
+of the pool would count; then the pool is resampled systematically.
 
 Residual windows (`residuals`) are mixed in point by point, as in the posterior of each point: a
 draw has a uniform number u, and at a point it is of the component at which the weights there reach
@@ -46,6 +48,8 @@ from betafield.process.residuals import log_odds
 Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
+# The share of draws from wider laws, and how much trials tell there.
+WIDER, TOLD = 0.25, 0.1
 # The share of a pool that counts at the least.
 LEAST_SHARE = 0.1
 # Draws whose likelihoods are looked at together.
@@ -234,9 +238,9 @@ def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> l
     counts = systematic(shares(members), size, rng.random())
     pools, logs = [], []
     for member, count in zip(members, counts, strict=True):
-        z = rng.standard_normal((len(member.centre), int(count)))
-        pools.append(member.centre[:, None] + linear.backward(member.factor, z))
-        logs.append(log_weights(member, pools[-1], z))
+        pool, log = proposed(member, int(count), rng)
+        pools.append(pool)
+        logs.append(log)
     copies = systematic(tempered(np.concatenate(logs)), size, rng.random())
     chosen, order = np.repeat(np.arange(size), copies), rng.permutation(size)
     ends = np.cumsum(counts)
@@ -249,16 +253,45 @@ def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> l
     return found
 
 
-def log_weights(member: Member, b: Floats, z: Floats) -> Floats:
-    """Return the logarithms of importance weights, 0 at the mode."""
-    count = b.shape[1]
+def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return coefficients from a member, and the logarithms of their importance weights."""
+    z, U = rng.standard_normal((len(member.centre), count)), member.factor
     if not member.is_weighed or not count:
-        return np.zeros(count)
+        return member.centre[:, None] + linear.backward(U, z), np.zeros(count)
+    V, wide = wider(U), round(WIDER * count)
+    steps = np.concatenate(
+        [
+            linear.backward(V, np.ascontiguousarray(z[:, :wide])),
+            linear.backward(U, np.ascontiguousarray(z[:, wide:])),
+        ],
+        axis=1,
+    )
+    b, share = member.centre[:, None] + steps, wide / count
+    with np.errstate(divide="ignore"):
+        plain = np.log1p(-share) + log_density(U, U, steps)
+        mixed = np.logaddexp(plain, np.log(share) + log_density(V, U, steps))
+    return b, log_targets(member, b) - mixed
+
+
+def wider(U: Floats) -> Floats:
+    """Return the factor V of a law in which trials tell less."""
+    M, one = linear.product(np.ascontiguousarray(U.T), U), np.eye(len(U))
+    return linear.factor(one + TOLD * (M - one))
+
+
+def log_density(V: Floats, U: Floats, steps: Floats) -> Floats:
+    """Return log densities of steps from the centre by V, those by U being 0 there."""
+    square = (linear.product(V, steps) ** 2).sum(axis=0)
+    return np.asarray(np.log(np.diag(V)).sum() - np.log(np.diag(U)).sum() - 0.5 * square)
+
+
+def log_targets(member: Member, b: Floats) -> Floats:
+    """Return the logarithm of the posterior's density at coefficients, 0 at the mode."""
     problem, mode = member.problem, member.mode
     phi = matrix(mode.basis, problem.rows.x)
     top = mode.evidence + float(np.log(np.diag(mode.U)).sum())
-    out = 0.5 * ((z * z).sum(axis=0) - (b * b).sum(axis=0)) - top
-    for start in range(0, count, BLOCK):
+    out = -0.5 * (b * b).sum(axis=0) - top
+    for start in range(0, b.shape[1], BLOCK):
         f = linear.product(phi, np.ascontiguousarray(b[:, start : start + BLOCK]))
         out[start : start + BLOCK] += log_likelihoods(f, problem.rows, problem.link)
     return np.asarray(out)
