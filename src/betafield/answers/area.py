@@ -41,7 +41,7 @@ NEGLIGIBLE = 2e-3
 # Points up to which correlations are taken pair by pair, and waves that stand for them beyond.
 PAIRS, WAVES = 256, 64
 # Steps of the search for a deviation, how near is near enough, and between which it is.
-STEPS, NEAR, LEAST, WIDEST = 12, 1e-4, 1e-12, 20.0
+STEPS, NEAR, LEAST, WIDEST = 40, 1e-4, 1e-12, 20.0
 # Averages are kept so far from 0 and 1.
 INNER = 1e-9
 
@@ -87,9 +87,8 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     From E g ≈ g(c/κ), κ² = 1 + πs²/8, which makes s E g′ ≈ mean (1 − mean) s/κ, by Newton's steps.
     """
     mean = np.clip(mean, INNER, 1.0 - INNER)
-    most = WIDEST / np.sqrt(1.0 + np.pi / 8.0 * WIDEST**2)
-    r = np.clip(deviation / (mean * (1.0 - mean)), LEAST, most)
-    s = r / np.sqrt(1.0 - np.pi / 8.0 * r**2)
+    r = np.maximum(deviation / (mean * (1.0 - mean)), LEAST)
+    s = r / np.sqrt(np.maximum(1.0 - np.pi / 8.0 * r**2, 0.1))
     for _ in range(STEPS):
         square = 1.0 + np.pi / 8.0 * s**2
         centre = averages.centred(LOGIT, mean, s, log_odds(mean) * np.sqrt(square))

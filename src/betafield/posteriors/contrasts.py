@@ -170,10 +170,10 @@ class Difference(_OfPair):
         t = np.clip(p, -1.0 + 1e-15, 1.0 - 1e-15)
         for weight, eta, centre, s in self._given():
             ch = np.cosh(np.clip(eta, -MOST, MOST))
-            y = (t * ch + np.sqrt((t * ch) ** 2 + 1.0 - t**2)) / (1.0 - t)
-            # For t < 0 the root would cancel: the ends change places.
-            z = (t * ch - np.sqrt((t * ch) ** 2 + 1.0 - t**2)) / -(1.0 + t)
-            edge = 2.0 * np.where(t < 0.0, -np.log(np.maximum(z, 1e-300)), np.log(y))
+            # For t < 0 the sum would cancel: there it is turned round, y(−t) = 1/y(t).
+            size = np.abs(t)
+            y = (size * ch + np.sqrt((size * ch) ** 2 + 1.0 - t**2)) / (1.0 - size)
+            edge = np.copysign(2.0 * np.log(y), t)
             total += weight * _share(edge, centre, s, sign)
         ends = (0.0, 1.0) if sign > 0.0 else (1.0, 0.0)
         return np.where(p <= -1.0, ends[0], np.where(p >= 1.0, ends[1], total))
