@@ -133,7 +133,7 @@ def test_help_is_told_without_heavy_packages(arguments):
 
 def test_help_lists_every_command_and_option(say):
     listed = say("--help")[1]
-    for command in ("fit", "predict", "report", "plan", "info", "demo", "paper"):
+    for command in ("fit", "predict", "average", "report", "plan", "info", "demo", "paper"):
         status, out, _ = say(command, "--help")
         assert status == 0
         assert f"  {command} " in listed
@@ -503,6 +503,65 @@ def test_a_failure_leaves_the_old_file(refuse):
     asked = ["--features", "a", "--outcome", "b", "--out", "line.beta", "--force"]
     refuse(1, "row 1", "fit", "bad.csv", *asked)
     assert Path("line.beta").read_bytes() == before
+
+
+# average -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def districts(here):
+    rng = np.random.default_rng(3)
+    lon, lat = rng.uniform(-10, 10, (2, 60))
+    names = np.array(["south", "north", "=evil()"])[np.arange(60) % 3]
+    people = rng.integers(0, 50, 60)
+    write_csv(here / "d.csv", ["district", "people", "lon", "lat"], names, people, lon, lat)
+    return names, people, np.column_stack([lon, lat])
+
+
+def test_averages_are_those_of_the_library(say, districts):
+    names, people, points = districts
+    told = ("average", "plane.beta", "--by", "d.csv", "--area", "district", "--level", "0.9")
+    status, out, err = say(*told, "--weights", "people", "--above", "0.5")
+    assert (status, err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["district"] for row in rows] == ["'=evil()", "north", "south"]
+    X = pa.table(list(points.T), ["lon", "lat"])
+    post = load("plane.beta").average(X, people, names)
+    low, high = post.interval(0.9)
+    expected = {"mean": post.mean(), "std": post.std(), "low": low, "high": high}
+    for name, values in (expected | {"prob_above": post.prob_above(0.5)}).items():
+        assert [float(row[name]) for row in rows] == values.tolist()
+    assert [row["points"] for row in rows] == ["20"] * 3
+    assert say(*told, "--out", "told.json")[0] == 0
+    assert json.loads(Path("told.json").read_text())[0]["district"] == "=evil()"
+
+
+@pytest.mark.parametrize(
+    ("status", "match", "arguments"),
+    [
+        (2, "--by", ["plane.beta"]),
+        (1, "no column 'area' for --area; it has 'district'", ["plane.beta", "--by", "d.csv"]),
+        (2, "found - twice", ["-", "--by", "-"]),
+        (2, "--level", ["plane.beta", "--by", "d.csv", "--level", "2"]),
+        (
+            1,
+            "no column 'weight'",
+            ["plane.beta", "--by", "d.csv", "--area", "lat", "--weights", "weight"],
+        ),
+        (1, "has no column 'difficulty'", ["line.beta", "--by", "d.csv", "--area", "district"]),
+    ],
+)
+@pytest.mark.usefixtures("districts")
+def test_wrong_ways_to_average(refuse, status, match, arguments):
+    refuse(status, match, "average", *arguments)
+
+
+def test_points_without_an_area_are_refused(refuse, here):
+    write_csv(here / "d.csv", ["area", "difficulty"], ["a", ""], [0.1, 0.2])
+    refuse(1, "d.csv: area row 1: found nothing", "average", "line.beta", "--by", "d.csv")
+    write_csv(here / "d.csv", ["area", "difficulty", "w"], ["a", "b"], [0.1, 0.2], [1, 0])
+    told = ("average", "line.beta", "--by", "d.csv", "--weights", "w")
+    refuse(1, "found 0 for all rows for 'b'", *told)
 
 
 # predict -----------------------------------------------------------------------------------

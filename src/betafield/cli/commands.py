@@ -18,7 +18,6 @@ from betafield.cli.layout import GENERAL, Command, Group
 from betafield.cli.usage import NAME, UsageError
 
 if TYPE_CHECKING:
-    from betafield.cli.distortions import Distortion
     from betafield.estimators import SmoothBetaClassifier
 
 app = typer.Typer(
@@ -225,6 +224,7 @@ def predict(
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
     """
+    import betafield.cli.answering as answering
     import betafield.cli.distortions as distortions
     import betafield.cli.predicting as predicting
 
@@ -234,59 +234,43 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    target, form = _answers_to(model, (grid, at), (out, format, force))
-    fitted = _loaded(model)
+    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
-    _write_answers(fitted, ask, (grid, at), wanted.under, target, form)
+    answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)
 
 
-def _loaded(path: str) -> SmoothBetaClassifier:
-    """Return the model of a file or of standard input."""
-    import betafield.cli.reading as reading
-    from betafield.estimators import load
-
-    with reading.model_file(path) as real:
-        return load(real)
-
-
-def _answers_to(
-    model: str, where: tuple[int | None, str | None], to: tuple[str | None, str | None, bool]
-) -> tuple[str, str]:
-    """Return the file and the format for answers, if points are named and nothing is lost."""
-    import betafield.cli.reading as reading
-    import betafield.cli.writing as writing
-
-    (grid, at), (out, form, force) = where, to
-    if (grid is None) == (at is None):
-        raise UsageError("--grid, --at: one of them is needed, to say where")
-    if model == at == "-":
-        raise UsageError("MODEL, --at: found - twice; standard input can be read once")
-    target = out or "-"
-    form = writing.form(target, form)
-    writing.require_free(target, force, [model, *reading.inputs([] if at is None else [at])])
-    return target, form
-
-
-def _write_answers(
-    model: SmoothBetaClassifier,
-    ask: Any,
-    where: tuple[int | None, str | None],
-    under: Distortion | None,
-    target: str,
-    form: str,
+@app.command(cls=Command)
+def average(
+    model: options.ModelFile,
+    by: options.By,
+    area: options.Area = "area",
+    weights: options.PointWeights = None,
+    level: options.Level = 0.95,
+    above: options.Above = None,
+    out: options.Out = None,
+    format: options.Format = None,  # noqa: A002 (the option's name)
+    force: options.Force = False,
 ) -> None:
-    """Write what is told of points, at a grid or from a file, to where it is wanted."""
-    import betafield.cli.predicting as predicting
+    """Tell the average probability over areas, with intervals.
+
+    Writes a table with a row per area: its points, mean, std, and the ends low and high of a
+    credible interval. What neighbouring points have in common does not average out.
+
+        betafield average model.beta --by points.csv --area district --weights n
+    """
+    import betafield.cli.answering as answering
+    import betafield.cli.averaging as averaging
     import betafield.cli.reading as reading
     import betafield.cli.writing as writing
 
-    grid, at = where
-    watched = terminal.is_watched(target)
-    if grid is not None:
-        writing.write_tables(predicting.on_grid(model, grid, ask, under, watched), target, form)
-    if at is not None:
-        with reading.tables([at]) as (path,):
-            writing.write_tables(predicting.in_file(model, path, ask, under, watched), target, form)
+    above = options.probability("--above", above)
+    wanted = averaging.Areas(area, weights, options.level(level), above)
+    target, form = answering.answers_to(model, (None, by), (out, format, force), "--by")
+    fitted, watched = answering.loaded(model), terminal.is_watched(target)
+    with reading.tables([by]) as (path,):
+        table = averaging.averages(fitted, path, wanted, form, watched)
+    writing.write_tables(iter([table]), target, form)
 
 
 @app.command(cls=Command)
@@ -305,6 +289,7 @@ def report(
 
         betafield report model.beta --title "Codling moths" --out moths.html
     """
+    import betafield.cli.answering as answering
     import betafield.cli.reading as reading
     import betafield.cli.writing as writing
 
@@ -314,7 +299,7 @@ def report(
     }
     target = out or reading.stem(model) + ".html"
     writing.require_free(target, force, [model])
-    fitted = _loaded(model)
+    fitted = answering.loaded(model)
     _write_report(fitted, target, title=title, command=_said(ctx), source=model, **settings)
 
 
@@ -334,9 +319,10 @@ def _said(ctx: typer.Context) -> str:
 @app.command(cls=Command)
 def info(model: options.ModelFile, json: options.Json = False) -> None:
     """Tell what a model file holds."""
+    import betafield.cli.answering as answering
     import betafield.cli.describing as describing
 
-    facts = describing.described(_loaded(model))
+    facts = describing.described(answering.loaded(model))
     if json:
         terminal.say(_as_json(facts))
         return
@@ -382,14 +368,15 @@ def plan(
         _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": format})
         terminal.say(_planned(error, trials, features, lipschitz, metric, background))
         return
+    import betafield.cli.answering as answering
     import betafield.cli.predicting as predicting
 
     _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
     options.positive("--width", width)
-    target, form = _answers_to(model, (grid, at), (out, format, force))
-    fitted = _loaded(model)
+    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    fitted = answering.loaded(model)
     ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
-    _write_answers(fitted, ask, (grid, at), None, target, form)
+    answering.write_answers(fitted, ask, (grid, at), None, target, form)
 
 
 def _require_absent(what: str, **given: object) -> None:

@@ -155,6 +155,14 @@ Grid = Annotated[
 At = Annotated[
     str | None, _option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
 ]
+By = Annotated[
+    str,
+    _option(POINTS, "FILE", "A table of points and their areas, or - for standard input.", "--by"),
+]
+Area = Annotated[str, _option(POINTS, "NAME", "Column that names the area of a point.")]
+PointWeights = Annotated[
+    str | None, _option(POINTS, "NAME", "Column of how much a point counts.", "--weights")
+]
 Level = Annotated[float, _option(RESULTS, "LEVEL", "Probability that an interval holds.")]
 Above = Annotated[
     float | None, _option(RESULTS, "P", "Tell too how likely the probability is above P.")

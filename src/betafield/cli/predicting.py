@@ -103,7 +103,7 @@ def on_grid(
     with progress("predicting", len(points), watched) as advance:
         for start in range(0, len(points), ROWS):
             some = points[start : start + ROWS]
-            yield _labelled(names, some, ask(_as_learned(model, names, some), context))
+            yield _labelled(names, some, ask(as_learned(model, names, some), context))
             advance(len(some))
 
 
@@ -144,14 +144,14 @@ def in_file(
         for batch in rows.read("predicting"):
             with batch.named():
                 points = np.stack([c.to_numpy() for c in batch.points().columns], axis=1)
-                answers = ask(_as_learned(model, names, points), batch.context())
+                answers = ask(as_learned(model, names, points), batch.context())
             some = True
             yield _labelled(names, points, answers)
     if not some:
         raise ValueError(f"{path}: has no rows; one point at least is needed")
 
 
-def _as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:
+def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:
     """Return points with the names of features, where the model knows these."""
     from betafield.files import arrow
 

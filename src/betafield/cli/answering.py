@@ -1,0 +1,59 @@
+"""A model from a file, and answers about points to where they are wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import betafield.cli.predicting as predicting
+import betafield.cli.reading as reading
+import betafield.cli.terminal as terminal
+import betafield.cli.writing as writing
+from betafield.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from betafield.cli.distortions import Distortion
+    from betafield.estimators import SmoothBetaClassifier
+
+
+def loaded(path: str) -> SmoothBetaClassifier:
+    """Return the model of a file or of standard input."""
+    from betafield.estimators import load
+
+    with reading.model_file(path) as real:
+        return load(real)
+
+
+def answers_to(
+    model: str,
+    where: tuple[int | None, str | None],
+    to: tuple[str | None, str | None, bool],
+    option: str = "--at",
+) -> tuple[str, str]:
+    """Return the file and the format for answers, if points are named and nothing is lost."""
+    (grid, at), (out, form, force) = where, to
+    if (grid is None) == (at is None):
+        raise UsageError("--grid, --at: one of them is needed, to say where")
+    if model == at == "-":
+        raise UsageError(f"MODEL, {option}: found - twice; standard input can be read once")
+    target = out or "-"
+    form = writing.form(target, form)
+    writing.require_free(target, force, [model, *reading.inputs([] if at is None else [at])])
+    return target, form
+
+
+def write_answers(
+    model: SmoothBetaClassifier,
+    ask: Any,
+    where: tuple[int | None, str | None],
+    under: Distortion | None,
+    target: str,
+    form: str,
+) -> None:
+    """Write what is told of points, at a grid or from a file, to where it is wanted."""
+    grid, at = where
+    watched = terminal.is_watched(target)
+    if grid is not None:
+        writing.write_tables(predicting.on_grid(model, grid, ask, under, watched), target, form)
+    if at is not None:
+        with reading.tables([at]) as (path,):
+            writing.write_tables(predicting.in_file(model, path, ask, under, watched), target, form)

@@ -1,0 +1,78 @@
+"""Points of areas in, one row per area out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import betafield.cli.predicting as predicting
+from betafield.cli.writing import harmless
+
+if TYPE_CHECKING:
+    from betafield.cli.writing import Columns
+    from betafield.estimators import SmoothBetaClassifier
+
+
+class Areas(NamedTuple):
+    """What is to be told of areas, and the columns that name and weigh their points."""
+
+    area: str
+    weights: str | None
+    level: float
+    above: float | None
+
+
+def averages(
+    model: SmoothBetaClassifier, path: str, wanted: Areas, form: str, watched: bool
+) -> Columns:
+    """Return the average over each area whose points a file has, as columns."""
+    import numpy as np
+
+    points, labels, weights = _read(model, path, wanted, watched)
+    names = predicting.feature_names(model)
+    post = model.average(predicting.as_learned(model, names, points), weights, labels)
+    low, high = post.interval(wanted.level)
+    each, count = np.unique(labels, return_counts=True)
+    if form == "csv" and each.dtype.kind == "U":
+        each = np.array([harmless(name) for name in each.tolist()])
+    found = {wanted.area: each, "points": count, "mean": post.mean(), "std": post.std()}
+    found |= {"low": low, "high": high}
+    if wanted.above is not None:
+        found["prob_above"] = post.prob_above(wanted.above)
+    return found
+
+
+def _read(
+    model: SmoothBetaClassifier, path: str, wanted: Areas, watched: bool
+) -> tuple[Any, Any, Any]:
+    """Return points, their areas and weights; areas that are text or numbers, none missing."""
+    import numpy as np
+
+    from betafield.files import Roles, Rows
+
+    names = tuple(predicting.feature_names(model))
+    roles = Roles(names, sample_weight=wanted.weights, groups=wanted.area)
+    points: list[Any] = []
+    labels: list[Any] = []
+    weights: list[Any] = []
+    try:
+        with Rows(path, roles, predicting.ROWS, watched) as rows:
+            for batch in rows.read("averaging"):
+                with batch.named():
+                    table = batch.points()
+                    points.append(np.stack([c.to_numpy() for c in table.columns], axis=1))
+                    labels.append(_plain(batch.groups(), wanted.area))
+                    weights.append(batch.weights())
+    except ValueError as error:
+        raise ValueError(str(error).replace(" for groups;", " for --area;")) from error
+    if not points:
+        raise ValueError(f"{path}: has no rows; one point at least is needed")
+    held = None if wanted.weights is None else np.concatenate(weights)
+    return np.concatenate(points), np.concatenate(labels), held
+
+
+def _plain(labels: Any, name: str) -> Any:
+    """Return labels as text or numbers; raise for the first that is missing."""
+    for row, each in enumerate(labels.tolist()):
+        if each is None or each == "" or (isinstance(each, float) and each != each):  # noqa: PLR0124
+            raise ValueError(f"{name} row {row}: found nothing; every point needs an area")
+    return labels.astype(str) if labels.dtype == object else labels
