@@ -1,6 +1,15 @@
-"""Settings of all tests: generated cases are the same in every run, or other ones in long runs."""
+"""Settings of all tests: how many cases, the same in every run but the long one.
+
+`make test` takes a quarter of the generated cases that a test says, and of matrices marked
+`sampled` a quarter of the cases, in which every value of every parameter is met; `make test-long`
+ten times as many generated cases as said, new ones each time, and every case of every matrix.
+"""
+
+import zlib
+from collections import defaultdict
 
 import numba
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,17 +20,19 @@ settings.register_profile("plain", settings.get_profile("betafield"), max_exampl
 settings.register_profile(
     "long", settings.get_profile("betafield"), derandomize=False, print_blob=True
 )
-MORE = 10  # times as many cases in long runs
+QUICK, FEWEST, MORE = 0.25, 10, 10  # the share of cases in quick runs, and times in long ones
 
 # Kernels as plain Python are run for their lines to be seen; compiled ones meet all cases.
 PLAIN = bool(numba.config.DISABLE_JIT)
 settings.load_profile("plain" if PLAIN else "betafield")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those marked `long` are taken out
 def pytest_collection_modifyitems(items):
-    """Do not watch the lines of generated cases: it takes half as long again, for few lines more.
+    """Choose cases; and do not watch the lines of generated ones.
 
-    What they alone would run is not covered, so `--cov-fail-under` asks for more than it says.
+    That would take half as long again, for few lines more. What they alone would run is not
+    covered, so `--cov-fail-under` asks for more than it says.
     """
     generated = [
         item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
@@ -29,12 +40,37 @@ def pytest_collection_modifyitems(items):
     if not PLAIN:
         for item in generated:
             item.add_marker("no_cover")
-    if not settings.default.derandomize:
         for test in {getattr(item.obj, "__func__", item.obj) for item in generated}:
-            ask_for_more(test)
+            take(test, as_many if settings.default.derandomize else lambda said: MORE * said)
+    matrices = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            matrices[item.nodeid.split("[")[0]].append(item)
+    for matrix in matrices.values():
+        for item in set(matrix) - set(sampled(matrix)):
+            item.add_marker("long")
 
 
-def ask_for_more(test):
-    """Multiply the number of cases, also where a test says its own; there is no public way."""
+def as_many(said):
+    """Return how many of the generated cases that a test says are taken in quick runs."""
+    return min(said, max(FEWEST, round(QUICK * said)))
+
+
+def take(test, cases):
+    """Change the number of cases, also where a test says its own; there is no public way."""
     said = test._hypothesis_internal_use_settings
-    test._hypothesis_internal_use_settings = settings(said, max_examples=MORE * said.max_examples)
+    test._hypothesis_internal_use_settings = settings(said, max_examples=cases(said.max_examples))
+
+
+def sampled(matrix):
+    """Return a quarter of the cases of a matrix, and more until every value is met.
+
+    Always the same ones, whatever else there is: in the order of a hash of their names.
+    """
+    met, chosen, least = set(), [], QUICK * len(matrix)
+    for item in sorted(matrix, key=lambda item: (zlib.crc32(item.name.encode()), item.name)):
+        values = {(name, id(value)) for name, value in item.callspec.params.items()}
+        if len(chosen) < least or not values <= met:
+            met |= values
+            chosen.append(item)
+    return chosen

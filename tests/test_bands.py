@@ -120,6 +120,7 @@ CONTEXTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.no_cover
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("sharing", ["exact", "mean"])

@@ -135,7 +135,7 @@ def measured(models, t, steepness):
 
 
 @pytest.mark.parametrize("steepness", [1.0, 2.5])
-@pytest.mark.parametrize("t", [2000, 10_000])
+@pytest.mark.parametrize("t", [2000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
     # Theirs by default is the mean of five models. With one model, as here, errors compare too.
     models = (FieldCalibratedClassifier(), isotonic(), isotonic(ensemble=False))

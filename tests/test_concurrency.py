@@ -238,6 +238,7 @@ COPIES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("bandwidth", [0.1, "theory", "auto"])

@@ -172,6 +172,7 @@ DATA = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("partition", [None, "space"])
 @pytest.mark.parametrize("case", DATA)
 def test_counts_are_those_of_one_machine(case, partition):
@@ -180,6 +181,7 @@ def test_counts_are_those_of_one_machine(case, partition):
     assert_same(one, many, QUERIES[:, : data["X"].shape[1]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "options", [{"bandwidth": "theory"}, {"bandwidth": "loo"}, {"method": "windows"}]
 )
@@ -196,6 +198,7 @@ SMOOTH = {case: each for case, each in DATA.items() if not {"prior", "sharing"} 
 SMOOTH["three classes"] = {}, DATA["three classes"][1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["auto", "process"])
 @pytest.mark.parametrize("case", SMOOTH)
 def test_the_default_is_that_of_one_machine(case, method):

@@ -140,10 +140,11 @@ def test_a_cluster_learns_the_default_as_one_machine(case):
         np.testing.assert_array_equal(ours.compute(), theirs)
 
 
-def test_killed_workers_never_show_in_the_default(workers):
+@pytest.mark.parametrize("moments", [(0.2,), pytest.param((0.5, 0.8), marks=pytest.mark.long)])
+def test_killed_workers_never_show_in_the_default(workers, moments):
     one = Local(method="process").fit(X, Y).posterior(QUERIES).mean()
     many = SmoothBetaClassifier(method="process")
-    for seconds in (0.2, 0.5):
+    for seconds in moments:
         thread = threading.Timer(seconds, os.kill, (workers()[0], signal.SIGKILL))
         thread.start()
         many.fit(*lazy(seconds=0.1))
@@ -214,7 +215,7 @@ def test_the_trials_stay_on_the_workers(client):
     assert len(pickle.dumps(many.field_.told)) < 100_000
 
 
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 2))])
 def test_killed_workers_never_show(workers, seed):
     one = Local(0.1).fit(X, Y).posterior(QUERIES)
     rng = random.Random(seed)

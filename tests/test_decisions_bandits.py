@@ -337,6 +337,7 @@ def test_a_context_tells_what_was_luck():
     assert bandit.posterior({"age": 30}, "a").mean() == model.posterior([[30.0]]).mean()
 
 
+@pytest.mark.sampled
 @every_kind
 @every_policy
 @pytest.mark.parametrize("bandwidth", [None, "loo", "auto"])

@@ -138,6 +138,7 @@ def test_a_batch_is_what_one_after_the_other_would_be(goal, strategy):
     assert [dict(t) for t in first.ask(4)] == [dict(second.ask()) for _ in range(4)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("goal", "strategy"), [p for p in PAIRS if not p.id.startswith("compare")])
 @pytest.mark.parametrize("told", [0, 20])
 def test_batches_have_no_repeats(goal, strategy, told):
@@ -515,9 +516,10 @@ def test_bounds_that_need_a_band_say_so_where_there_is_none():
         experiment.ask()
 
 
-def test_the_stopping_rule_holds_where_it_stops():
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2, 3), marks=pytest.mark.long)])
+def test_the_stopping_rule_holds_where_it_stops(seeds):
     wrong = []
-    for seed in range(3):
+    for seed in seeds:
         experiment = made(LevelSet(0.5, within=0.08), space=LINE, seed=seed, model=None)
         rng = np.random.default_rng(seed)
         for i in range(300):

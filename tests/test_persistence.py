@@ -666,14 +666,17 @@ def test_names_in_a_file_are_never_imported(tmp_path, monkeypatch):
 # Files that are nearly right, half of them with a valid checksum.
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_mutated_files_are_refused_or_sound(seed):
+MANY = [pytest.param(1_000, seed, marks=pytest.mark.long) for seed in range(2)]
+
+
+@pytest.mark.parametrize(("cases", "seed"), [(300, 0), *MANY])
+def test_mutated_files_are_refused_or_sound(cases, seed):
     """No crash, no memory, no other error; `make bench-faults` tries more of them."""
-    found = mutations(1000, seed)
+    found = mutations(cases, seed)
     assert (found["failures"], found["unsound"], found["crashed"]) == ([], 0, 0)
-    assert found["refused"] > 600
-    assert found["sound"] > 50
-    assert sum(found[name] for name in ("refused", "sound", "unchanged")) == 1000
+    assert found["refused"] > 0.6 * cases
+    assert found["sound"] > 0.05 * cases
+    assert sum(found[name] for name in ("refused", "sound", "unchanged")) == cases
     assert found["memory"] < 256 << 20
 
 

@@ -124,7 +124,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Of windows and of the default, which differ in what they show.
+LONG = ["default, two", "default, weights", "default, constant feature", "default, tiny", "weights"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind in LONG)) for kind in KINDS]
+)
 def test_every_kind_of_model_has_a_page(kind):
     page = page_of(KINDS[kind]())
     assert [tag for tag, _ in page.tags].count("h2") == 8

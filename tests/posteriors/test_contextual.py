@@ -113,9 +113,10 @@ def negative(rng, t):
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("make", [mixed, edges, tiny, nearly_nothing, negative])
-def test_affine_contexts_are_those_of_the_recursion(make, prior):
+@pytest.mark.parametrize("numbers", [(1, 3, 20, 150), pytest.param((600,), marks=pytest.mark.long)])
+def test_affine_contexts_are_those_of_the_recursion(make, prior, numbers):
     rng = np.random.default_rng(3)
-    for t in (1, 3, 20, 150, 600):
+    for t in numbers:
         context = make(rng, t)
         success = rng.uniform(size=t) < contexts.probability(context, rng.uniform())
         truth = exact_mixture(context, success, prior)

@@ -25,6 +25,7 @@ def posterior(request):
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["pdf", "cdf", "prob_above", "ppf"])
 @pytest.mark.parametrize("shape", [(5,), (5, 1), (1, 5), (1, 5, 1), (0,)])
 @pytest.mark.parametrize("moved", [False, True], ids=["itself", "under a context"])
