@@ -16,6 +16,8 @@ Pure functions of immutable values; nothing here knows of estimators. In the ord
     leaving       what would have been said of a trial, had it not been seen
     residuals     what is left over, and windows of it
     trees         sums over windows;  ladder: the same by brute force, all widths at once
+    ensemble      the joint posterior: processes at hyper-parameters about the best
+    noise         random fields that a seed decides;  draws: fields from the joint posterior
     following     how residuals move when a trial leaves
     scores        process and windows weighed by leaving trials out;  groups: places and levels
 
