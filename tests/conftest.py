@@ -5,7 +5,7 @@
 ten times as many generated cases as said, new ones each time, and every case of every matrix.
 """
 
-import zlib
+import hashlib
 from collections import defaultdict
 
 import numba
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items):
             take(test, as_many if settings.default.derandomize else lambda said: MORE * said)
     matrices = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sampled"):
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("long"):
             matrices[item.nodeid.split("[")[0]].append(item)
     for matrix in matrices.values():
         for item in set(matrix) - set(sampled(matrix)):
@@ -68,7 +68,7 @@ def sampled(matrix):
     Always the same ones, whatever else there is: in the order of a hash of their names.
     """
     met, chosen, least = set(), [], QUICK * len(matrix)
-    for item in sorted(matrix, key=lambda item: (zlib.crc32(item.name.encode()), item.name)):
+    for item in sorted(matrix, key=lambda item: hashlib.sha256(item.name.encode()).digest()):
         values = {(name, id(value)) for name, value in item.callspec.params.items()}
         if len(chosen) < least or not values <= met:
             met |= values

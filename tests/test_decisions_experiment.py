@@ -86,6 +86,7 @@ def test_same_seed_and_history_ask_the_same(goal, strategy):
     assert [dict(t) for t in first.ask(3)] == [dict(t) for t in second.ask(3)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("goal", "strategy"), PAIRS)
 def test_saving_in_the_middle_changes_nothing(goal, strategy, tmp_path):
     experiment = played(made(goal, strategy), 15)

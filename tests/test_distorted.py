@@ -196,6 +196,7 @@ def truncated_beta(won, lost, low, high):
 @pytest.mark.parametrize(
     "context", [(0.5, 1.0), (0.02, 0.9), (0.0, 0.75), (0.8, 0.3), (0.25, 0.26)]
 )
+@pytest.mark.sampled
 def test_constant_contexts_make_a_truncated_beta(context, won, lost):
     mean, spread, cdf = truncated_beta(won, lost, *context)
     below = [cdf(p) for p in POINTS[:, 0]]
@@ -611,6 +612,7 @@ def refitted_score(X, y, weight, context, width, share):
 @pytest.mark.parametrize(
     ("share", "kind"), [("exact", "affine"), ("exact", "polynomial"), ("mean", "affine")]
 )
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes_", [[1.0], [1.0, 2.0, 3.0], [0.5, 1.0, 0.3]])
 @pytest.mark.parametrize("d", [1, 2])
 def test_leave_one_out_scores_widths_as_refitting_does(share, kind, sizes_, d):

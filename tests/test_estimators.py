@@ -89,6 +89,7 @@ def test_models_that_know_different_things_are_told_apart():
         ({"scale": [0.5, 2.0, 1.0], "bounds": [(-2, 2)] * 3}, [0.5, 2, 1]),
     ],
 )
+@pytest.mark.sampled
 def test_the_posterior_adds_the_window_to_the_prior(metric, d, options, units):
     X, y = grid_trials(60, d)
     queries = X[:30]

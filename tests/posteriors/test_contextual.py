@@ -111,6 +111,7 @@ def negative(rng, t):
     return np.column_stack([np.ones(t), rng.uniform(size=t)])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("make", [mixed, edges, tiny, nearly_nothing, negative])
 @pytest.mark.parametrize("numbers", [(1, 3, 20, 150), pytest.param((600,), marks=pytest.mark.long)])
@@ -232,6 +233,7 @@ def counted(context, success, prior):
     ],
     ids=["pools of 5", "pools of 12", "errors", "zeros", "two modes"],
 )
+@pytest.mark.sampled
 def test_polynomials_are_those_of_the_recursion(rows, prior):
     rng = np.random.default_rng(5)
     for t in (1, 12, 80):

@@ -205,6 +205,7 @@ def edges(rng, t):
     ],
     ids=["all kinds", "B = 0", "A + B = 1", "A < 0"],
 )
+@pytest.mark.sampled
 def test_stable_at_thousands_of_trials(make, prior):
     rng, t = np.random.default_rng(7), 5000 if prior == (1.0, 1.0) else 500
     context = make(rng, t)
