@@ -257,6 +257,15 @@ FILES = {
     " of Parquet": {**ROWS, "paths": "table.parquet", "sample_weight": "n"},
     " of counts": {**ROWS, "outcome": None, "successes": "y", "trials": "n"},
 }
+THRESHOLD = {
+    "level": 0.6,
+    "feature": 0,
+    "at": None,
+    "under": _array([0.1, 0.95]),
+    "anchored": False,
+    "size": 20,
+    "random_state": 0,
+}
 BINS = {"n_bins": 4, "strategy": "quantile", "level": 0.9}
 
 
@@ -304,6 +313,17 @@ def _estimator_calls():
                 make, "band", _knows, X=_array(X), lipschitz=1.0, level=0.9, simultaneous=False
             ),
         )
+        _put(f"{name}.threshold{kind}", _method(make, "threshold", _knows, **THRESHOLD))
+        slope = {"X": _array(X), "feature": 0, "size": 20, "random_state": 0}
+        _put(f"{name}.slope{kind}", _method(make, "slope", _knows, **slope))
+    _put(
+        "SmoothBetaClassifier.monotone",
+        _function(
+            lambda **o: SmoothBetaClassifier(**o).fit(X, Y).posterior(X).mean(),
+            monotonic_cst=lambda: [1],
+            method="auto",
+        ),
+    )
     _put(f"{name}.save", _method(_model, "save", _knows, path="model.beta"))
     _put(f"{name}.set_params", _method(_model, "set_params", _knows, bandwidth=0.2))
     for kind, named in FILES.items():
@@ -732,6 +752,7 @@ def _plot_calls():
             grid_resolution=5,
             n_bins=3,
             show_places=False,
+            threshold=None,
             **shown,
         ),
     )
@@ -746,6 +767,16 @@ def _plot_calls():
                 **shown,
             ),
         )
+    _put(
+        "ThresholdDisplay.from_estimator",
+        _function(
+            lambda level, **o: _closed(plots.ThresholdDisplay.from_estimator(p=level, **o)),
+            ("p",),
+            model=_smooth,
+            ax=None,
+            **THRESHOLD,
+        ),
+    )
     _put(
         "ComponentsDisplay.from_estimator",
         _function(

@@ -133,7 +133,17 @@ def test_help_is_told_without_heavy_packages(arguments):
 
 def test_help_lists_every_command_and_option(say):
     listed = say("--help")[1]
-    for command in ("fit", "predict", "average", "report", "plan", "info", "demo", "paper"):
+    for command in (
+        "fit",
+        "predict",
+        "average",
+        "threshold",
+        "report",
+        "plan",
+        "info",
+        "demo",
+        "paper",
+    ):
         status, out, _ = say(command, "--help")
         assert status == 0
         assert f"  {command} " in listed
@@ -760,6 +770,7 @@ def test_names_stay_different_and_can_be_had_back(names):
 # Inputs ------------------------------------------------------------------------------------
 
 OVERWRITING = {
+    "threshold": ["line.beta", "threshold", "line.beta", "--level", "0.5", "--format", "csv"],
     "fit": ["trials.csv", "fit", "trials.csv"],
     "fit a folder": ["parts/b.csv", "fit", "parts"],
     "fit a glob": ["parts/a.csv", "fit", "parts/*.csv"],
@@ -1068,6 +1079,51 @@ def test_info_of_the_default_tells_length_scales_and_what_they_mean(say):
         assert "bandwidth  " not in told.replace("--bandwidth", "")
         assert facts["told"][-1] in told
     assert "--method" in out
+
+
+def test_a_threshold_is_that_of_the_library(say):
+    model = SmoothBetaClassifier(monotonic_cst={"difficulty": -1})
+    rows = rows_of("trials.csv")
+    x = pa.table({"difficulty": [float(row["difficulty"]) for row in rows]})
+    model.fit(x, [int(row["success"]) for row in rows]).save("falling.beta")
+    fitted = ("fit", "trials.csv", "--features", "difficulty", "--outcome", "success")
+    assert say(*fitted, "--monotonic=-difficulty", "--out", "told.beta")[0] == 0
+    expected = model.threshold(0.75, size=300, random_state=7)
+    asked = ("--level", "0.75", "--level", "0.5", "--draws", "300", "--seed", "7")
+    for name in ("falling.beta", "told.beta"):
+        status, out, err = say("threshold", name, *asked)
+        assert status == 0
+        first, second = csv.DictReader(out.splitlines())
+        assert float(first["threshold"]) == expected.median()
+        assert (float(first["low"]), float(first["high"])) == expected.interval(0.95)
+        assert float(first["slope"]) == expected.slope().median()[0] < 0.0
+        assert float(second["threshold"]) > float(first["threshold"])
+        assert str(expected) in err
+    status, out, err = say("threshold", "told.beta", *asked, "--format", "json", "--quiet")
+    assert json.loads(out)[0]["threshold"] == expected.median()
+    assert err == ""
+    assert "--monotonic" in say("info", "told.beta")[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "match", "arguments"),
+    [
+        (2, "--level", ["line.beta"]),
+        (2, "--level: found 1.5", ["line.beta", "--level", "1.5"]),
+        (2, "--level: found 0.4; under", ["line.beta", "--level", "0.4", "--under", "guess=0.5"]),
+        (2, "--interval: found 2", ["line.beta", "--level", "0.5", "--interval", "2"]),
+        (1, "--feature: found 'a'", ["line.beta", "--level", "0.5", "--feature", "a"]),
+        (1, "--feature: found None; one of", ["plane.beta", "--level", "0.5"]),
+        (2, "--fixed: found 'a'", ["line.beta", "--level", "0.5", "--fixed", "a"]),
+        (1, "--fixed: found 'a'; the", ["line.beta", "--level", "0.5", "--fixed", "a=1"]),
+        (1, "--draws: found 0", ["line.beta", "--level", "0.5", "--draws", "0"]),
+        (1, "anchored: windows", ["line.beta", "--level", "0.5", "--anchored"]),
+        (2, "--under: found 'rate'", ["line.beta", "--level", "0.5", "--under", "guess=rate"]),
+    ],
+    ids=lambda value: None if isinstance(value, int) else str(value)[:40],
+)
+def test_wrong_ways_to_ask_for_a_threshold(refuse, status, match, arguments):
+    refuse(status, match, "threshold", *arguments)
 
 
 def test_a_plan_before_the_first_trial(say):

@@ -1,7 +1,7 @@
 """What may be wrong with an answer, said aloud: warnings, each with what to do about it.
 
 after a fit     features that are constant or number the rows, rows that vary more than trials can,
-                a basis that is too small
+                a basis that is too small, trials that speak against a monotone field
 with an answer  points far from all trials
 """
 
@@ -34,6 +34,8 @@ SHARED = (
     "or fit(…, groups=…)"
 )
 
+# The logarithm of that ratio below which trials speak against a monotone field.
+AGAINST = -3.0
 # Features beyond which no basis follows all that might be.
 FEW_FEATURES = 3
 
@@ -45,7 +47,7 @@ class FieldWarning(UserWarning):
 def after_learning(field: AnyField) -> None:
     """Warn of what a field that has just been learned shows."""
     if isinstance(field, SmoothField):
-        for said in chain(_of_features(field), _of_rows(field), _of_basis(field)):
+        for said in chain(_of_features(field), _of_rows(field), _of_basis(field), _of_signs(field)):
             _warn(said)
 
 
@@ -115,6 +117,25 @@ def _of_basis(field: SmoothField) -> Iterator[str]:
             "X: the field seems rougher than its process can follow; fewer features, bounds around "
             "what matters, or method='windows' would show more"
         )
+
+
+def _of_signs(field: SmoothField) -> Iterator[str]:
+    """Tell if the trials speak against a field that is monotone as it is asked for."""
+    from betafield.process.ensemble import shares
+    from betafield.process.signs import evidence
+
+    for a, sign in enumerate(field.signs):
+        if not sign:
+            continue
+        members = field.smooth[0].members
+        found = evidence([member.mode for member in members], shares(members), a, sign)
+        if found < AGAINST:
+            name = f"column {a}" if field.features.names is None else repr(field.features.names[a])
+            yield (
+                f"monotonic_cst: the trials speak against a probability that never "
+                f"{'falls' if sign > 0 else 'rises'} along {name}: it is e^{found:.1f} times as "
+                f"probable after them as before; look at the model without it"
+            )
 
 
 def _is_too_small(smooth: Smooth) -> bool:

@@ -250,6 +250,22 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: s
     return value
 
 
+def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
+    """Return the number of a feature, given its number or its name; `what` names the argument.
+
+    Examples
+    --------
+    >>> feature_index("feature", ("dose", "age"), "age"), feature_index("feature", ("dose",), 0)
+    (1, 0)
+    """
+    if isinstance(feature, str):
+        rule = f"the features are {', '.join(names)}"
+        return names.index(one_of(what, feature, names, rule))
+    last = len(names) - 1
+    rule = f"a name or a number from 0 to {last} is needed"
+    return whole(what, feature, -len(names), last, rule) % len(names)
+
+
 def items(name: str, values: Any, rule: str) -> list[Any]:
     """Return the items of a list or of what else can be gone through; text and mappings cannot.
 

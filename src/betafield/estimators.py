@@ -66,6 +66,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         For windows: how trials under different contexts share one. "exact": by the likelihood of
         each. "mean": as if all had the window's mean context (the paper's CSBP; affine contexts
         only).
+    monotonic_cst : mapping of str to int or array of int of shape (d,), default=None
+        Along which features π never falls (1) or never rises (-1); 0, or a feature that is not
+        named: either. Not with windows. See `betafield.monotone`.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -130,6 +133,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         pos_label: Any = None,
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
+        monotonic_cst: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -141,6 +145,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.pos_label = pos_label
         self.prior = prior
         self.sharing = sharing
+        self.monotonic_cst = monotonic_cst
         self.n_jobs = n_jobs
 
     # Asking.

@@ -247,7 +247,7 @@ def binned(
         raise ValueError(f"seen: it has no counts, for {seen.why}")
     class_index = checks.whole("class_index", class_index, 0, seen.counts.shape[1] - 1)
     n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
-    where = seen.points[:, feature_index("feature", seen.names, feature)]
+    where = seen.points[:, checks.feature_index("feature", seen.names, feature)]
     edges = _edges(where, n_bins)
     bin_of = np.searchsorted(edges[1:-1], where, side="right")
     trials, successes, place = (
@@ -261,16 +261,6 @@ def binned(
     return Binned(
         edges, centres, trials, successes, share, *share_interval(successes, trials, level)
     )
-
-
-def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
-    """Return the number of a feature, given its number or its name; `what` names the argument."""
-    if isinstance(feature, str):
-        rule = f"the features are {', '.join(names)}"
-        return names.index(checks.one_of(what, feature, names, rule))
-    last = len(names) - 1
-    rule = f"a name or a number from 0 to {last} is needed"
-    return checks.whole(what, feature, -len(names), last, rule) % len(names)
 
 
 def _edges(where: Floats, n_bins: int) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
-from betafield import checks, success
+from betafield import checks, monotonic, success
 
 METHODS = ("auto", "process", "windows")
 METRICS = ("euclidean", "chebyshev", "manhattan")
@@ -24,6 +24,7 @@ class Options(NamedTuple):
     pos_label: Any = None
     prior: Any = (1.0, 1.0)
     sharing: str = "exact"
+    monotonic_cst: Any = None
     n_jobs: int | None = None
 
     @classmethod
@@ -39,18 +40,29 @@ class Options(NamedTuple):
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
         success.require_label(self.pos_label)
+        monotonic.checked(self.monotonic_cst)
         if self.n_jobs is not None:
             rule = "allowed are None, positive whole numbers, and -1 for all cores"
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
             checks.require(self.n_jobs, "n_jobs", self.n_jobs, rule)
         if self.is_smooth:
             self._require_smooth()
-        elif self.method == "process":
+        else:
+            self._require_windows()
+        return self
+
+    def _require_windows(self) -> None:
+        """Raise for what is said of a process where there is none."""
+        if self.method == "process":
             raise ValueError(
                 f"bandwidth: found {checks.spelled(self.bandwidth)} with method='process', which "
                 "has no windows; leave one of the two out"
             )
-        return self
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst: found {checks.spelled(self.monotonic_cst)} with windows, which "
+                "cannot be monotone; leave bandwidth out and method='auto'"
+            )
 
     def _require_smooth(self) -> None:
         """Raise for what is said of windows where there are none."""

@@ -5,6 +5,7 @@ Lists, text, numbers, booleans and None stand for themselves; the others are
     {"tuple": […]}
     {"array": […], "dtype": …}
     {"mean": …, "variance": …}     a `Prior`
+    {"mapping": {…}}               names to whole numbers
 
 and labels are {"dtype": …, "labels": […]}. Nothing else can be told, functions least of all.
 """
@@ -45,15 +46,15 @@ def stored(name: str, value: Any) -> Any:
     [{'tuple': [0, 1]}, {'tuple': [0.5, 2]}]
     >>> stored("scale", np.array([1.0, 2.0]))
     {'array': [1.0, 2.0], 'dtype': '<f8'}
+    >>> stored("monotonic_cst", {"dose": 1})
+    {'mapping': {'dose': 1}}
     """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Real):
         return _number(name, value)
-    if isinstance(value, list):
-        return [stored(name, each) for each in value]
-    if isinstance(value, tuple):
-        return {"tuple": [stored(name, each) for each in value]}
+    if isinstance(value, list | tuple | Mapping):
+        return _stored_items(name, value)
     if type(value) is Prior and not (callable(value.mean) or callable(value.variance)):
         return {part: _number(name, getattr(value, part)) for part in ("mean", "variance")}
     if callable(value):
@@ -62,6 +63,13 @@ def stored(name: str, value: Any) -> Any:
             "Prior.from_mean_variance of two numbers can be saved"
         )
     return _stored_array(name, np.asarray(native(value)))
+
+
+def _stored_items(name: str, value: list[Any] | tuple[Any, ...] | Mapping[Any, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {"mapping": {str(key): _number(name, each) for key, each in value.items()}}
+    each = [stored(name, one) for one in value]
+    return each if isinstance(value, list) else {"tuple": each}
 
 
 def _number(name: str, value: Any) -> int | float:
@@ -88,6 +96,8 @@ def option(name: str, value: Any, depth: int = 0) -> Any:
     --------
     >>> option("prior", {"tuple": [1.0, 2.0]})
     (1.0, 2.0)
+    >>> option("monotonic_cst", {"mapping": {"dose": 1}})
+    {'dose': 1}
     """
     if depth > DEEPEST:
         raise ValueError(f"{name}: found lists in lists, more than {DEEPEST} deep")
@@ -100,9 +110,17 @@ def option(name: str, value: Any, depth: int = 0) -> Any:
             return tuple(option(name, one, depth + 1) for one in each)
         case {"array": list(cells), "dtype": str(dtype), **rest} if not rest:
             return _array(name, cells, dtype, NUMBERS)
+        case {"mapping": dict(each), **rest} if not rest:
+            return {key: _whole(name, one) for key, one in each.items()}
         case {"mean": int() | float(), "variance": int() | float(), **rest} if not rest:
             return Prior.from_mean_variance(value["mean"], value["variance"])
     raise ValueError(f"{name}: found what is neither a value nor a list nor an array")
+
+
+def _whole(name: str, value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{name}: found {str(value)[:60]}; whole numbers are needed here")
+    return value
 
 
 def _array(name: str, cells: list[Any], dtype: str, allowed: re.Pattern[str]) -> npt.NDArray[Any]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, success, trials, units
+from betafield import learning, monotonic, success, trials, units, weighed
 from betafield.evidence.encode import counted
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.learning import Trials
@@ -38,6 +38,7 @@ from betafield.units import Units
 if TYPE_CHECKING:
     from betafield.bands import Bands
     from betafield.evidence import Totals
+    from betafield.monotone import Monotone
     from betafield.posteriors import Posterior
     from betafield.process.found import Found
     from betafield.process.model import Smooth
@@ -201,9 +202,28 @@ class SmoothField:
 
         found, _ = self.serving
         return tuple(
-            build(each, self.bounds, one)
-            for each, one in zip(self._per_class(), found, strict=True)
+            build(each, self.bounds, one) for each, one in zip(self.per_class(), found, strict=True)
         )
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Which way the field goes along each feature: 1, −1, or 0 for either."""
+        return monotonic.signs(
+            self.options.monotonic_cst, self.features.number, self.features.names
+        )
+
+    @functools.cached_property
+    def answering(self) -> tuple[Smooth, ...] | Monotone:
+        """What answers questions, made monotone if that is asked for."""
+        return self.monotone() if any(self.signs) else self.smooth
+
+    def monotone(self, **drawn: Any) -> Monotone:
+        """Return draws of the field, made monotone."""
+        from betafield.monotone import Monotone, grid_over
+
+        (smooth,) = self.smooth
+        grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
+        return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
 
     @property
     def length_scales(self) -> Floats:
@@ -245,7 +265,7 @@ class SmoothField:
     @property
     def weights(self) -> Records:
         """The components in use, the heaviest first; of classes those of the first."""
-        return _records(self.smooth[0], self.serving[0][0], self.features)
+        return weighed.records(self.smooth[0], self.serving[0][0], self.features)
 
     @functools.cached_property
     def windowed(self) -> Field:
@@ -276,11 +296,14 @@ class SmoothField:
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
-        return believed(self.smooth, points, self.options.n_jobs)
+        return believed(self.answering, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
         """Return the posterior means at each of the points (m, d)."""
-        return self.posterior(points).mean()
+        answering = self.answering
+        if isinstance(answering, tuple):
+            return self.posterior(points).mean()
+        return answering.mean(points)
 
     def n_near(self, points: Floats) -> Floats:
         """Return how many trials lie within the width that theory has for windows."""
@@ -320,11 +343,9 @@ class SmoothField:
         from betafield.process.model import find
 
         has_windows, scale = self.options.method == "auto", _scale(self.options.scale)
-        return tuple(
-            find(each, self.bounds, has_windows, scale=scale) for each in self._per_class()
-        )
+        return tuple(find(each, self.bounds, has_windows, scale=scale) for each in self.per_class())
 
-    def _per_class(self) -> list[ProcessSums]:
+    def per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
         from betafield.process.sums import Sums as ProcessSums
 
@@ -337,6 +358,7 @@ class SmoothField:
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
     """Return a field without trials."""
+    monotonic.require(options.monotonic_cst, *features, len(classes))
     return SmoothField(options, features, classes, Sums(features.number, len(classes)))
 
 
@@ -350,6 +372,7 @@ def taught(
     """Return the field that knows these trials too; the first are settled."""
     units.checked_scale(options.scale, features.number)
     _require_positive(options.scale, some.points)
+    monotonic.require(options.monotonic_cst, *features, len(classes))
     if known is None:
         first = added(begun(options, features, classes), some)
         if not first.totals.trials:
@@ -392,8 +415,12 @@ def _require_few_groups(field: SmoothField, some: Trials) -> None:
         )
 
 
-def believed(smooth: tuple[Smooth, ...], points: Floats, n_jobs: int | None = None) -> Posterior:
+def believed(
+    smooth: tuple[Smooth, ...] | Monotone, points: Floats, n_jobs: int | None = None
+) -> Posterior:
     """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    if not isinstance(smooth, tuple):
+        return smooth.posterior(points)
     each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
     return each[0] if len(each) == 1 else joined(each)
 
@@ -440,35 +467,3 @@ def _decisive(options: Options) -> tuple[Any, ...]:
     """Return the options on which depends what is found."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
     return options.method, _scale(options.scale), bounds
-
-
-def _units(scale: tuple[str, ...]) -> str:
-    return ", ".join(scale) or "range"
-
-
-def _records(smooth: Smooth, found: Found, features: trials.Features) -> Records:
-    """Return the components of a field as a table; those for new places only are not among them."""
-    d = features.number
-    names = [f"column {a}" for a in range(d)] if features.names is None else features.names
-    kinds = [
-        ("part", "U7"),
-        ("link", "U13"),
-        ("units", "U64"),
-        ("levels", "U64"),
-        ("length_scales", np.float64, (d,)),
-        ("stretch", np.float64, (d,)),
-        ("width", np.float64),
-        ("tau", np.float64),
-        ("weight", np.float64),
-    ]
-    nothing = (np.full(d, np.nan), np.nan, np.nan)
-    rest = 1.0 - sum(window.weight for window in smooth.windows)
-    rows: list[tuple[Any, ...]] = []
-    for fit, share, one in zip(smooth.fits, smooth.weights, found.components, strict=True):
-        levels = "" if one.effect is None else [*names, "groups"][one.effect]
-        told = ("process", one.link, _units(one.scale), levels, fit.lengths)
-        rows.append((*told, *nothing, rest * share))
-    first = _units(found.components[0].scale)
-    rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]
-    table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
-    return table[np.argsort(-table["weight"], kind="stable")]

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, checks, trials
-from betafield.observed import Observed, feature_index, feature_names, observed
+from betafield.checks import feature_index
+from betafield.observed import Observed, feature_names, observed
 from betafield.posteriors.base import blocks
 
 if TYPE_CHECKING:

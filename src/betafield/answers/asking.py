@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import cautions, checks
-from betafield.learned import Learned
+from betafield.answers.curves import Curves
 from betafield.methods import AnyField
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 
-class Answers(Learned):
+class Answers(Curves):
     """An estimator that can be asked about the field as a whole."""
 
     def draws(self, X: Any, size: int = 2000, random_state: Any = None) -> Floats:

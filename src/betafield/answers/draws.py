@@ -36,6 +36,8 @@ class Fields(Protocol):
 
 def fields(field: AnyField, size: int, seed: Seed) -> Fields:
     """Return so many fields, drawn from what is believed."""
+    if isinstance(field, SmoothField) and any(field.signs):
+        return field.monotone(size=size, seed=seed)
     if isinstance(field, SmoothField) and len(field.smooth) == 1:
         from betafield.process.draws import Fields as Process
 

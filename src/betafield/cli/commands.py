@@ -15,6 +15,7 @@ import typer
 import betafield.cli.options as options
 import betafield.cli.terminal as terminal
 from betafield.cli.layout import GENERAL, Command, Group
+from betafield.cli.thresholds import threshold
 from betafield.cli.usage import NAME, UsageError
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def fit(
     bounds: options.Bounds = None,
     prior: options.Prior = "1,1",
     sharing: options.Sharing = "exact",
+    monotonic: options.Monotonic = None,
     overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
@@ -144,6 +146,7 @@ def fit(
         "scale": options.scale(scale),
         "prior": options.numbers("--prior", prior),
         "sharing": sharing,
+        "monotonic_cst": options.monotonic(monotonic),
     }
     target = out or reading.stem(files[0]) + ".beta"
     writing.require_free(target, force, reading.inputs(files))
@@ -271,6 +274,9 @@ def average(
     with reading.tables([by]) as (path,):
         table = averaging.averages(fitted, path, wanted, form, watched)
     writing.write_tables(iter([table]), target, form)
+
+
+app.command(cls=Command)(threshold)
 
 
 @app.command(cls=Command)

@@ -94,8 +94,17 @@ def settings(facts: Facts) -> list[tuple[str, str]]:
     """Return the options with which the model was learned, but bounds, which are told."""
     options = ("method", "bandwidth", "lipschitz", "metric", "scale", "prior", "sharing")
     told = [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
-    label = facts["parameters"]["pos_label"]
-    return told if label is None else [*told, ("--success", str(label))]
+    label, monotonic = (facts["parameters"][name] for name in ("pos_label", "monotonic_cst"))
+    told += [] if label is None else [("--success", str(label))]
+    return told if monotonic is None else [*told, ("--monotonic", _ways(monotonic, facts))]
+
+
+def _ways(monotonic: Any, facts: Facts) -> str:
+    """Return which way it goes along features, as the option has it."""
+    if not isinstance(monotonic, dict):
+        names = [each["name"] for each in facts["features"]]
+        monotonic = dict(zip(names, monotonic, strict=True))
+    return ",".join(f"{'-' * (way < 0)}{name}" for name, way in monotonic.items() if way)
 
 
 def _spelled(value: Any) -> str:

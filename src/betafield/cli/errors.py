@@ -24,6 +24,12 @@ _RENAMED = {
     "error: ": "--error, squared: ",
     "background: ": "--background: ",
     "d: ": "--features: ",
+    "monotonic_cst": "--monotonic",
+    "feature: ": "--feature: ",
+    "at: ": "--fixed: ",
+    "under: ": "--under: ",
+    "size: ": "--draws: ",
+    "random_state: ": "--seed: ",
     "t: ": "--trials: ",
 }
 

@@ -111,6 +111,14 @@ Bounds = Annotated[
     _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
 ]
 Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "Of windows: what was believed before.")]
+Monotonic = Annotated[
+    list[str] | None,
+    _option(
+        MODEL,
+        "NAMES",
+        "Features with which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
+    ),
+]
 Sharing = Annotated[
     str, _option(MODEL, "NAME", "Of windows, trials of different contexts: exact or mean.")
 ]
@@ -177,6 +185,26 @@ Under = Annotated[
     str | None,
     _option(RESULTS, "CONTEXT", "Tell it as if distorted, by numbers: guess=0.5,lapse=0.02."),
 ]
+Levels = Annotated[
+    list[float],
+    _option(RESULTS, "P", "The probability that is reached; several times for several."),
+]
+Feature = Annotated[
+    str | None,
+    _option(POINTS, "NAME", "Along which feature; of one, it need not be said."),
+]
+Fixed = Annotated[
+    list[str] | None,
+    _option(
+        POINTS,
+        "NAME=VALUE",
+        "Where another feature is fixed; else others are averaged over the trials.",
+    ),
+]
+Anchored = Annotated[bool, _flag(RESULTS, "--anchored", "The curve starts at 0 and ends at 1.")]
+Interval = Annotated[float, _option(RESULTS, "LEVEL", "Probability that the interval holds.")]
+Draws = Annotated[int, _option(RESULTS, "N", "Draws of the curve.", "--draws")]
+Seed = Annotated[int, _option(RESULTS, "N", "Seed of the draws.", "--seed")]
 Title = Annotated[str | None, _option(RESULTS, "TEXT", "The title of the page.")]
 Guaranteed = Annotated[
     float | None,
@@ -318,6 +346,20 @@ def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, fl
             f"--bounds: found none for {', '.join(missing)}; give them for all features, or none"
         )
     return [found[name] for name in features]
+
+
+def monotonic(given: list[str] | None) -> dict[str, int] | None:
+    """Return which way it goes along features, from texts such as `dose,-age`.
+
+    Examples
+    --------
+    >>> monotonic(["dose,-age"])
+    {'dose': 1, 'age': -1}
+    """
+    found = names(given)
+    if found is None:
+        return None
+    return {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in found}
 
 
 def level(value: float) -> float:

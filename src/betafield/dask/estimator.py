@@ -41,7 +41,8 @@ class SmoothBetaClassifier(Local):
 
     Parameters
     ----------
-    bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, n_jobs
+    bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, monotonic_cst,
+    n_jobs
         As those of `betafield.SmoothBetaClassifier`.
     partition : {None, "space"}, default=None
         For windows: "space" gives each partition a region of its own, in one pass over the trials.
@@ -77,6 +78,7 @@ class SmoothBetaClassifier(Local):
         pos_label: Any = None,
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
+        monotonic_cst: Any = None,
         n_jobs: int | None = None,
         partition: str | None = None,
     ) -> None:
@@ -90,6 +92,7 @@ class SmoothBetaClassifier(Local):
             pos_label=pos_label,
             prior=prior,
             sharing=sharing,
+            monotonic_cst=monotonic_cst,
             n_jobs=n_jobs,
         )
         self.partition = partition

@@ -97,7 +97,7 @@ def posteriors_at(field: AnyField, blocks: list[Delayed]) -> list[Delayed]:
     if isinstance(field, SpreadField):
         return _of_parts(field, Field.posterior, blocks)
     ask = functools.partial(believed, n_jobs=field.options.n_jobs)
-    return _of_one(field.smooth, ask, field.features, blocks)
+    return _of_one(field.answering, ask, field.features, blocks)
 
 
 def bands_at(

@@ -3,6 +3,7 @@
     FieldDisplay        the probability over one feature or two, and how sure it is
     CalibrationDisplay  what was predicted against what happened
     ComponentsDisplay   how far a model looks along each feature, and what its components weigh
+    ThresholdDisplay    where the probability reaches a level
     BandwidthDisplay    how well windows of each width predict
     WindowDisplay       what the posterior at one point is made of
 
@@ -14,6 +15,7 @@ from betafield.plots.bandwidth import BandwidthDisplay
 from betafield.plots.calibration import CalibrationDisplay
 from betafield.plots.components import ComponentsDisplay
 from betafield.plots.field import FieldDisplay
+from betafield.plots.threshold import ThresholdDisplay
 from betafield.plots.window import WindowDisplay
 
 __all__ = [
@@ -21,5 +23,6 @@ __all__ = [
     "CalibrationDisplay",
     "ComponentsDisplay",
     "FieldDisplay",
+    "ThresholdDisplay",
     "WindowDisplay",
 ]

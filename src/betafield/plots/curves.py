@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.style as style
+from betafield.plots.threshold import bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,8 @@ def draw(axes: Axes, field: Shown, show_places: bool) -> None:
         _draw_band(axes, field)
     for k, bins in enumerate(field.bins):
         _draw_bins(axes, bins, k if several else None)
+    if field.threshold is not None:
+        bar(axes, field.threshold, field.level)
     if show_places and field.places is not None:
         _draw_rug(axes, field.places[:, 0])
     _finish(axes, field)

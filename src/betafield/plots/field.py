@@ -17,6 +17,7 @@ from betafield.survey import Question
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from betafield.answers.threshold import Threshold
     from betafield.estimators import SmoothBetaClassifier
 
 Floats = npt.NDArray[np.float64]
@@ -65,6 +66,8 @@ class FieldDisplay:
         The features that were fixed, and where.
     averaged : bool
         Whether this is partial dependence.
+    threshold : Threshold or None
+        Where the one curve reaches a level: its interval is drawn as a bar.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class FieldDisplay:
         places: Floats | None = None,
         at: Mapping[str, float] | None = None,
         averaged: bool = False,
+        threshold: Threshold | None = None,
     ) -> None:
         self.grid = grid
         self.mean = mean
@@ -118,6 +122,7 @@ class FieldDisplay:
         self.places = places
         self.at = at
         self.averaged = averaged
+        self.threshold = threshold
 
     @classmethod
     def from_estimator(
@@ -136,6 +141,7 @@ class FieldDisplay:
         grid_resolution: int | None = None,
         n_bins: int = 20,
         show_places: bool = False,
+        threshold: Threshold | None = None,
         ax: Any = None,
     ) -> Self:
         """Ask a fitted model all over its domain, and draw what it says.
@@ -171,6 +177,8 @@ class FieldDisplay:
             Bins of the trials, over the one feature of a model.
         show_places : bool, default=False
             Whether to mark where there were trials.
+        threshold : Threshold, default=None
+            As `model.threshold` returns it for the feature shown: draws its interval as a bar.
         ax : Axes or two of them, default=None
             Where to draw; on one, a map is that of the mean. None: a new figure.
         """
@@ -199,6 +207,7 @@ class FieldDisplay:
             places=style.some(asked.places),
             at=asked.at,
             averaged=asked.averaged,
+            threshold=_fitting(threshold, asked),
         )
         return display.plot(ax=ax, show_places=show_places)
 
@@ -212,6 +221,18 @@ class FieldDisplay:
             maps.draw(axes, self, show_places)
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
+
+
+def _fitting(threshold: Threshold | None, asked: Question) -> Threshold | None:
+    """Return a threshold, if it is one along the feature that is shown."""
+    from betafield.answers.threshold import Threshold as Reached
+
+    if threshold is not None:
+        rule = "a Threshold is needed, as model.threshold returns it"
+        along = checks.instance("threshold", threshold, Reached, rule).asked.feature
+        told = f"the curve is along {', '.join(asked.names)}"
+        checks.require((along,) == asked.names, "threshold", along, told)
+    return threshold
 
 
 def _events(asked: Question) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from betafield.answers.threshold import Threshold
     from betafield.observed import Binned
 
 Floats = npt.NDArray[np.float64]
@@ -29,3 +30,4 @@ class Shown(Protocol):
     places: Floats | None
     at: Mapping[str, float] | None
     averaged: bool
+    threshold: Threshold | None

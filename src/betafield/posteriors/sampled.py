@@ -76,11 +76,11 @@ class Sampled(Posterior):
 
     def mean(self) -> Floats:
         """Σ w · draw."""
-        return np.asarray((self._shares[:, None] * self.draws).sum(axis=0))
+        return _summed(self._shares[:, None] * self.draws)
 
     def var(self) -> Floats:
         """Σ w (draw − mean)²."""
-        return np.asarray((self._shares[:, None] * (self.draws - self.mean()) ** 2).sum(axis=0))
+        return _summed(self._shares[:, None] * (self.draws - self.mean()) ** 2)
 
     def median(self) -> Floats:
         """Return the least draw that half of the weight is at or below."""
@@ -181,6 +181,11 @@ class Sampled(Posterior):
 
     def _take(self, rows: Rows) -> Self:
         return type(self)(self.draws[:, rows], self.weights, self.support)
+
+
+def _summed(values: Floats) -> Floats:
+    """Return sums over the first axis, each in the same order however many rows there are."""
+    return np.asarray(np.ascontiguousarray(values.T).sum(axis=1))
 
 
 def _mirrored(draws: Floats, support: tuple[float, float]) -> list[Floats]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from betafield import lattice, persistence, plain, priors, units
+from betafield import lattice, monotonic, persistence, plain, priors, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
 from betafield.options import Options
@@ -19,6 +19,7 @@ OPTIONS = (
     "lipschitz",
     "method",
     "metric",
+    "monotonic_cst",
     "n_jobs",
     "pos_label",
     "prior",
@@ -87,11 +88,12 @@ def restored_totals(values: Any) -> Totals:
     return seen
 
 
-def require_options(options: Options, d: int, n_classes: int) -> None:
+def require_options(options: Options, d: int, n_classes: int, names: Any = None) -> None:
     """Raise unless options that depend on the number of features and classes are sound."""
     prior = options.prior
     units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
     units.checked_scale(options.scale, d)
+    monotonic.require(options.monotonic_cst, d, names, n_classes)
     is_line = not units.is_curved(options.scale)
     require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")
     each = prior if isinstance(prior, list | tuple | np.ndarray) else []

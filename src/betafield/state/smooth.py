@@ -82,7 +82,7 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     seen = restored_totals(fields["seen"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
     sums = dataclasses.replace(sums, is_apart=_flag("apart", fields["apart"]))
-    require_options(options, features.number, len(classes))
+    require_options(options, features.number, len(classes), features.names)
     units.require_span(sums.bounds())
     field = SmoothField(options, features, classes, sums)
     return _with_found(field, fields["found"], fields["found_at"])

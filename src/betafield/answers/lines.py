@@ -1,0 +1,171 @@
+"""Curves along one feature, of fields that were drawn: at fixed others, or averaged over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks, trials
+from betafield.answers.draws import Fields
+from betafield.evidence import Evidence, Totals
+from betafield.field import Field
+from betafield.methods import AnyField
+from betafield.process.boxes import Axis, by_range
+
+Floats = npt.NDArray[np.float64]
+
+# Points along the feature: of a curve at fixed others, and of an average over so many places.
+POINTS, AVERAGED, PLACES = 129, 65, 48
+
+
+class Line(NamedTuple):
+    """Points along a feature, at one or several places of the others.
+
+    Parameters
+    ----------
+    feature : int
+    grid : array of shape (n,)
+        Values of the feature, all over its domain, even in the units of the model.
+    others : array of shape (r, d)
+        Places that a curve is the average over; their values of the feature do not count.
+    """
+
+    feature: int
+    grid: Floats
+    others: Floats
+
+    @property
+    def points(self) -> Floats:
+        """All points, those of one place together, shape (r · n, d)."""
+        points = np.repeat(self.others, len(self.grid), axis=0)
+        points[:, self.feature] = np.tile(self.grid, len(self.others))
+        return points
+
+    def averaged(self, values: Floats) -> Floats:
+        """Return the mean over places of values (..., r · n), shape (..., n)."""
+        shape = (*values.shape[:-1], len(self.others), len(self.grid))
+        return np.asarray(values.reshape(shape).mean(axis=-2))
+
+    def curves(self, fields: Fields) -> Floats:
+        """Return the curve of every field, shape (size, n)."""
+        total = None
+        for place in self.others:
+            each = fields.at(self._replace(others=place[None]).points)
+            total = each if total is None else total + each
+        assert total is not None
+        return np.asarray(total / len(self.others))
+
+
+def line(field: AnyField, feature: int, at: Floats | None) -> Line:
+    """Return the points along a feature: at a row of all features, or at places of the trials."""
+    low, high = field.bounds[feature]
+    names = labels(field.features)
+    checks.require(
+        low < high, "feature", names[feature], f"it has one value, {low:g}, so nothing is along it"
+    )
+    if at is not None or field.features.number == 1:
+        fixed = np.zeros((1, field.features.number)) if at is None else at[None]
+        return Line(feature, along(field, feature, POINTS), fixed)
+    return Line(feature, along(field, feature, AVERAGED), typical(field))
+
+
+def along(field: AnyField, feature: int, count: int) -> Floats:
+    """Return points from end to end of a feature's domain, even in the units of the model."""
+    from betafield.monotone import nodes_along
+
+    return nodes_along(axis(field, feature), field.bounds[feature], count)
+
+
+def axis(field: AnyField, feature: int) -> Axis:
+    """Return the units of a feature, those of the heaviest process."""
+    if isinstance(field, Field):
+        return by_range(*field.bounds[feature])
+    smooth = field.smooth[0]
+    return smooth.boxes[int(np.argmax(smooth.weights))].axes[feature]
+
+
+def typical(field: AnyField) -> Floats:
+    """Return places that stand for those of all trials, as often as there were trials."""
+    points, count = places(field)
+    reached = np.cumsum(count)
+    n = min(PLACES, max(1, int(reached[-1])))
+    steps = (np.arange(n) + 0.5) / n * reached[-1]
+    return np.asarray(points[np.minimum(np.searchsorted(reached, steps), len(points) - 1)])
+
+
+def places(field: AnyField) -> tuple[Floats, Floats]:
+    """Return the places of the trials, in order, and how many trials were made at each."""
+    if not isinstance(field, Field):
+        rows = field.sums.rows()
+        points, count = rows.points, rows.counts.sum(axis=0) * rows.unit
+    else:
+        axes, count = _in_windows(field)
+        points = field.units.restored(axes)
+    order = np.lexsort(points.T[::-1])
+    return points[order], count[order]
+
+
+def _in_windows(field: Field) -> tuple[Floats, Floats]:
+    """Return places in scaled units (d, t), and the trials of each."""
+    from betafield.windows import Forest
+    from betafield.windows.base import concatenate
+
+    if not isinstance(field.windows, Forest):
+        raise TypeError(
+            "at: found None where trials are on workers; give values of the other features, or "
+            "ask the local model of `model.compute()`"
+        )
+    held = concatenate(field.places())
+    counted = Evidence(None, held.counts, held.shifts, Totals(), field.polynomials)
+    return held.axes, counted.weights(2)
+
+
+# Which line ----------------------------------------------------------------------------------
+
+
+def labels(features: trials.Features) -> tuple[str, ...]:
+    """Return the names of features, or x0, x1, … if they have none."""
+    if features.names is None:
+        return tuple(f"x{a}" for a in range(features.number))
+    return tuple(map(str, features.names))
+
+
+def chosen(features: trials.Features, feature: Any) -> int:
+    """Return the number of the feature that is asked for; of one, none need be."""
+    names = labels(features)
+    if feature is None:
+        one = f"one of {', '.join(names)} is needed, because the model has {len(names)} features"
+        checks.require(len(names) == 1, "feature", None, one)
+        return 0
+    return checks.feature_index("feature", names, feature)
+
+
+def fixed(features: trials.Features, feature: int, at: Any) -> Floats | None:
+    """Return where other features are fixed, as a row of all; None if they are not."""
+    names = labels(features)
+    if at is None:
+        return None
+    if isinstance(at, Mapping):
+        return _by_name(names, feature, at)
+    row = checks.finite("at", at, "a mapping of features to numbers or a row of X is needed")
+    row = row[0] if row.ndim == 2 and len(row) == 1 else row
+    checks.shaped("at", row, (len(names),), f"one number per feature is needed, ({len(names)},)")
+    return row
+
+
+def _by_name(names: tuple[str, ...], feature: int, at: Mapping[Any, Any]) -> Floats:
+    row = np.full(len(names), np.nan)
+    for name, value in at.items():
+        number = checks.feature_index("at", names, name)
+        if number == feature:
+            raise ValueError(f"at: found {name!r}, which is the feature along which it is asked")
+        row[number] = checks.number(f"at, feature {name!r}", value)
+    row[feature] = 0.0
+    missing = [names[i] for i in np.flatnonzero(np.isnan(row))]
+    checks.require(
+        not missing, "at", dict(at), f"values of {', '.join(missing)} are missing; give all others"
+    )
+    return row

@@ -1,0 +1,155 @@
+"""Asking a field for thresholds and slopes, by fields drawn from its joint posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from betafield import bernstein, checks, trials
+from betafield.answers.anchors import anchored as with_anchors
+from betafield.answers.crossings import crossings, direction
+from betafield.answers.draws import fields
+from betafield.answers.lines import Line, axis, chosen, fixed, labels, line
+from betafield.answers.threshold import Asked, Threshold
+from betafield.methods import AnyField
+from betafield.posteriors import Sampled
+from betafield.process.isotonic import isotonic
+from betafield.process.noise import Seed
+from betafield.smooth import SmoothField
+
+Floats = npt.NDArray[np.float64]
+
+# Half of the stretch over which slopes are differences, in shares of the box.
+STEP = 1.0 / 128.0
+# Steps along a curve that show which way it goes.
+FEW = 8
+
+
+def threshold(
+    field: AnyField,
+    level: Any,
+    feature: Any,
+    at: Any,
+    under: Any,
+    anchored: Any,
+    size: int,
+    seed: Seed,
+) -> Threshold:
+    """Return where the probability first reaches a level along a feature."""
+    require_two(field, "level")
+    goal, factor = reached(level, under)
+    number = chosen(field.features, feature)
+    row = fixed(field.features, number, at)
+    asked = line(field, number, row)
+    sign = heading(field, asked)
+    if checks.flag("anchored", anchored):
+        field = with_anchors(field, asked, sign)
+    curves = asked.curves(fields(field, size, seed))
+    found = crossings(isotonic(curves, sign), asked.grid, goal, sign)
+    low, high = field.bounds[number].tolist()
+    told = Asked(
+        checks.as_float(level),
+        labels(field.features)[number],
+        (low, high),
+        sign * factor > 0.0,
+        _told(field, number, row),
+        len(asked.others) > 1,
+    )
+    return Threshold(found._replace(slope=factor * found.slope), told)
+
+
+def require_two(field: AnyField, name: str) -> None:
+    """Raise if there are more than two classes."""
+    if len(field.classes) > 2:
+        raise ValueError(
+            f"{name}: this model has {len(field.classes)} classes; thresholds and slopes need two, "
+            "success and failure"
+        )
+
+
+def reached(level: Any, under: Any) -> tuple[float, float]:
+    """Return the π at which the success probability under a context is at a level, and its slope.
+
+    Examples
+    --------
+    75 % right answers where half of them are guessed and one in fifty is a lapse:
+
+    >>> goal, slope = reached(0.75, [0.5, 0.98])
+    >>> round(goal, 6), round(slope, 2)
+    (0.520833, 0.48)
+    """
+    aim = checks.share("level", level, "a probability strictly between 0 and 1 is needed")
+    if under is None:
+        return aim, 1.0
+    row = trials.one_context("under", under)
+    steps = np.diff(row)
+    if not ((steps >= 0.0).all() or (steps <= 0.0).all()) or row[0] == row[-1]:
+        raise ValueError(
+            f"under: found {row.tolist()}; a success probability that rises or falls with π all "
+            "along is needed"
+        )
+    low, high = sorted((row[0], row[-1]))
+    rule = f"under the context it is from {low:g} to {high:g}; a level strictly between is needed"
+    checks.require(low < aim < high, "level", level, rule)
+    goal = float(brentq(lambda p: bernstein.value(row, np.array(p)) - aim, 0.0, 1.0, xtol=1e-14))
+    slope = (len(row) - 1) * bernstein.value(steps, np.array(goal))
+    return goal, float(slope)
+
+
+def heading(field: AnyField, asked: Line) -> int:
+    """Return which way a curve goes: as it was asked for, or else as its mean does."""
+    if isinstance(field, SmoothField) and field.signs[asked.feature]:
+        return field.signs[asked.feature]
+    few = asked._replace(grid=asked.grid[:: (len(asked.grid) - 1) // FEW])
+    return direction(few.averaged(field.mean(few.points)))
+
+
+def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, float]:
+    """Return where other features are fixed, by name."""
+    if row is None:
+        return {}
+    names = labels(field.features)
+    return {names[a]: float(x) for a, x in enumerate(row) if a != feature}
+
+
+# Slopes --------------------------------------------------------------------------------------
+
+
+def slopes(
+    field: AnyField, points: Floats, feature: Any, size: int, seed: Seed
+) -> Sampled | dict[str, Sampled]:
+    """Return what is believed of ∂π/∂x at points, along a feature or along each."""
+    require_two(field, "X")
+    names = labels(field.features)
+    drawn = fields(field, size, seed)
+    if feature is not None or len(names) == 1:
+        return _slope(field, points, chosen(field.features, feature), drawn)
+    return {name: _slope(field, points, a, drawn) for a, name in enumerate(names)}
+
+
+def _slope(field: AnyField, points: Floats, feature: int, drawn: Any) -> Sampled:
+    low, high = beside(field, points[:, feature], feature)
+    pairs = np.concatenate([points, points])
+    pairs[:, feature] = np.concatenate([low, high])
+    values = drawn.at(pairs)
+    rise = values[:, len(points) :] - values[:, : len(points)]
+    return Sampled(rise / (high - low), support=(-np.inf, np.inf))
+
+
+def beside(field: AnyField, x: Floats, feature: int) -> tuple[Floats, Floats]:
+    """Return values below and above those of a feature, 1/128 of the box away, in the domain."""
+    ends, units = field.bounds[feature], axis(field, feature)
+    if not ends[0] < ends[1]:
+        raise ValueError(
+            f"feature: {labels(field.features)[feature]} has one value, {ends[0]:g}, so there is "
+            "no slope along it"
+        )
+    u = np.clip(units.inside(x), STEP, 1.0 - STEP)
+    half = 0.5 * (units.outside(u + STEP) - units.outside(u - STEP))
+    # Slopes at an end are those on the side of the domain.
+    is_inside = (x >= ends[0]) & (x <= ends[1])
+    low, high = (np.where(is_inside, np.clip(end, *ends), end) for end in (x - half, x + half))
+    return low, high

@@ -1,0 +1,115 @@
+"""Fields that never fall, or never rise, along some features: `monotonic_cst`.
+
+Fields are drawn from the joint posterior (`betafield.process.draws`), and each is made monotone
+(`betafield.process.slices`). Whatever is then asked is asked of these draws: the posterior of a
+point is their law there. Seed and number of the draws are always the same, so that what is believed
+is a function of the trials and the options alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.posteriors import Sampled
+from betafield.posteriors.base import blocks
+from betafield.process.boxes import Axis
+from betafield.process.draws import Fields
+from betafield.process.model import Smooth
+from betafield.process.noise import Seed
+from betafield.process.slices import Slice, at_points, sides
+
+Floats = npt.NDArray[np.float64]
+
+# Draws of which a posterior is made, and their seed.
+SIZE, SEED = 1_000, Seed((0,))
+# Points that are asked at a time.
+BLOCK = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class Monotone:
+    """Fields drawn from the joint posterior and made monotone, to be asked at any points.
+
+    Parameters
+    ----------
+    smooth : Smooth
+        What is believed of the field, whichever way it goes.
+    grid : Slice
+        Along which features, and where they are made monotone.
+    size : int
+        Number of fields.
+    seed : Seed
+        What decides them.
+    n_jobs : int or None
+        Threads for queries of windows.
+    """
+
+    smooth: Smooth
+    grid: Slice
+    size: int = SIZE
+    seed: Seed = SEED
+    n_jobs: int | None = None
+
+    def at(self, points: Floats) -> Floats:
+        """Return π of every field at points in own units, shape (size, points)."""
+        if self._is_whole:
+            return self.grid.between(self._nodes, points)
+        return at_points(self._fields.at, self.size, self.grid, points)
+
+    def posterior(self, points: Floats) -> Sampled:
+        """Return what is believed of π at points."""
+        # Rounding between points of the grid leaves nothing outside.
+        return Sampled(np.clip(self.at(points), 0.0, 1.0))
+
+    def mean(self, points: Floats) -> Floats:
+        """Return the mean of π at points, however many they are."""
+        some = [self.posterior(points[block]).mean() for block in blocks(len(points), BLOCK)]
+        return np.concatenate(some) if some else np.zeros(0)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether one grid serves all points."""
+        return len(self.grid.features) == len(self.smooth.box.axes)
+
+    @functools.cached_property
+    def _fields(self) -> Fields:
+        return Fields(self.smooth, self.size, self.seed, self.n_jobs)
+
+    @functools.cached_property
+    def _nodes(self) -> Floats:
+        """π of every field at the points of the one grid."""
+        nowhere = np.zeros((1, len(self.grid.features)))
+        return self.grid.drawn(self._fields.at, nowhere)[:, 0]
+
+
+def grid_over(
+    smooth: Smooth, bounds: Floats, signs: tuple[int, ...], apart: tuple[int, ...]
+) -> Slice:
+    """Return the grid on which fields are made monotone.
+
+    It is even in the units of the heaviest process. Features `apart` are none of it if they need
+    not: nothing is between their levels.
+    """
+    axes = smooth.boxes[int(np.argmax(smooth.weights))].axes
+    counts = sides(signs, apart)
+    grids = tuple(nodes_along(axes[a], bounds[a], count) for a, count in counts.items())
+    return Slice(tuple(counts), grids, tuple(signs[a] for a in counts))
+
+
+def nodes_along(axis: Axis, ends: Floats, count: int) -> Floats:
+    """Return points from end to end of a feature's domain, even in the units of the box.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from betafield.process.boxes import by_log
+    >>> nodes_along(by_log(1.0, 100.0), np.array([1.0, 100.0]), 3).round(9).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    inner = axis.outside(np.linspace(0.0, 1.0, count))
+    inner = inner[(inner > ends[0]) & (inner < ends[1])]
+    return np.unique(np.concatenate([ends[:1], inner, ends[1:]]))

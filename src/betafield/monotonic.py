@@ -1,0 +1,75 @@
+"""Which way a field goes along each feature, as `monotonic_cst` says it: checked, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from betafield import checks
+
+ALLOWED = "-1 (never rises), 0 (either) and 1 (never falls) are allowed"
+# Features up to which all of them can be monotone, and how many of more can.
+MOST = 3
+
+
+def signs(monotonic_cst: Any, d: int, names: Any = None) -> tuple[int, ...]:
+    """Return, per feature of d, which way the field goes: 1, −1, or 0 for either.
+
+    Examples
+    --------
+    >>> signs({"dose": 1}, 2, ["age", "dose"]), signs([1, -1], 2), signs(None, 1)
+    ((0, 1), (1, -1), (0,))
+    """
+    if monotonic_cst is None:
+        return (0,) * d
+    if isinstance(monotonic_cst, Mapping):
+        found = _by_name(monotonic_cst, d, names)
+    else:
+        found = _numbers(monotonic_cst)
+        rule = f"one number per feature is needed, {d}"
+        checks.require(len(found) == d, "monotonic_cst", monotonic_cst, rule)
+    monotone = sum(map(abs, found))
+    if d > MOST < monotone:
+        raise ValueError(
+            f"monotonic_cst: found {monotone} monotone features of {d}; with more than {MOST} "
+            f"features, {MOST} of them can be monotone"
+        )
+    return tuple(found)
+
+
+def require(monotonic_cst: Any, d: int, names: Any, n_classes: int) -> None:
+    """Raise unless a field of these features and classes can be monotone as it is asked for."""
+    if any(signs(monotonic_cst, d, names)) and n_classes > 2:
+        raise ValueError(f"monotonic_cst: this model has {n_classes} classes; two are needed")
+
+
+def checked(monotonic_cst: Any) -> None:
+    """Raise for what cannot be meant so, whatever the features are."""
+    if isinstance(monotonic_cst, Mapping):
+        for name, value in monotonic_cst.items():
+            _sign(f"monotonic_cst, feature {checks.spelled(name)}", value)
+    elif monotonic_cst is not None:
+        _numbers(monotonic_cst)
+
+
+def _numbers(monotonic_cst: Any) -> list[int]:
+    rule = "a mapping of features to -1, 0 or 1 is needed, or one of them per feature"
+    if isinstance(monotonic_cst, str):
+        raise TypeError(f"monotonic_cst: found {checks.spelled(monotonic_cst)}; {rule}")
+    return [
+        _sign(f"monotonic_cst, feature {a}", each)
+        for a, each in enumerate(checks.items("monotonic_cst", monotonic_cst, rule))
+    ]
+
+
+def _sign(name: str, value: Any) -> int:
+    return checks.whole(name, value, -1, 1, ALLOWED)
+
+
+def _by_name(given: Mapping[Any, Any], d: int, names: Any) -> list[int]:
+    known = [f"x{a}" for a in range(d)] if names is None else [str(name) for name in names]
+    found, rule = [0] * d, f"the features are {', '.join(known)}"
+    for name, value in given.items():
+        checks.require(isinstance(name, str) and name in known, "monotonic_cst", name, rule)
+        found[known.index(name)] = _sign(f"monotonic_cst, feature {name!r}", value)
+    return found

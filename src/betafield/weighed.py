@@ -1,0 +1,48 @@
+"""The components of a field as a table: `weights_`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.trials import Features
+
+if TYPE_CHECKING:
+    from betafield.process.found import Found
+    from betafield.process.model import Smooth
+
+Records = npt.NDArray[Any]
+
+
+def records(smooth: Smooth, found: Found, features: Features) -> Records:
+    """Return the components of a field as a table; those for new places only are not among them."""
+    d = features.number
+    names = [f"column {a}" for a in range(d)] if features.names is None else features.names
+    kinds = [
+        ("part", "U7"),
+        ("link", "U13"),
+        ("units", "U64"),
+        ("levels", "U64"),
+        ("length_scales", np.float64, (d,)),
+        ("stretch", np.float64, (d,)),
+        ("width", np.float64),
+        ("tau", np.float64),
+        ("weight", np.float64),
+    ]
+    nothing = (np.full(d, np.nan), np.nan, np.nan)
+    rest = 1.0 - sum(window.weight for window in smooth.windows)
+    rows: list[tuple[Any, ...]] = []
+    for fit, share, one in zip(smooth.fits, smooth.weights, found.components, strict=True):
+        levels = "" if one.effect is None else [*names, "groups"][one.effect]
+        told = ("process", one.link, _units(one.scale), levels, fit.lengths)
+        rows.append((*told, *nothing, rest * share))
+    first = _units(found.components[0].scale)
+    rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]
+    table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
+    return table[np.argsort(-table["weight"], kind="stable")]
+
+
+def _units(scale: tuple[str, ...]) -> str:
+    return ", ".join(scale) or "range"
