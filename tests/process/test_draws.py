@@ -344,6 +344,20 @@ def test_levels_that_were_never_seen_vary_as_the_posterior_says():
     assert np.corrcoef(found[:, 0], found[:, 2])[0, 1] > 0.8  # one level has one effect
 
 
+@pytest.mark.filterwarnings("ignore::betafield.cautions.FieldWarning")
+def test_places_that_were_never_seen_vary_as_the_posterior_says():
+    """On a lattice of places with effects of their own, of which its diagonal was not seen."""
+    rng = np.random.default_rng(11)
+    effect, at = rng.normal(0.0, 1.5, (12, 12)), rng.integers(12, size=(6_000, 2))
+    at = at[at[:, 0] != at[:, 1]]
+    y = rng.random(len(at)) < expit(effect[at[:, 0], at[:, 1]])
+    model = SmoothBetaClassifier(bounds=[(0, 12)] * 2).fit(at + 0.5, y)
+    x = np.arange(0.5, 12.0)[:, None].repeat(2, axis=1)
+    found, post = model.draws(x, 4_000, random_state=0), model.posterior(x)
+    assert post.std().mean() > 0.2
+    np.testing.assert_allclose(found.std(axis=0) / post.std(), 1.0, atol=0.3)
+
+
 def test_batches_orders_and_merges_change_no_bit():
     X, y = trials(120)
     whole = SmoothBetaClassifier(method="process").fit(X, y)
