@@ -26,10 +26,12 @@ from betafield.plots import (
     BandwidthDisplay,
     CalibrationDisplay,
     ComponentsDisplay,
+    ExceedanceDisplay,
     FieldDisplay,
     WindowDisplay,
     style,
 )
+from betafield.survey import Question
 
 
 @pytest.fixture(autouse=True)
@@ -955,3 +957,50 @@ def test_other_estimators_are_refused(line):
 def test_windows_say_what_is_wrong(x, message, line):
     with pytest.raises(ValueError, match=message):
         WindowDisplay.from_estimator(line, x)
+
+
+# Exceedance --------------------------------------------------------------------------------
+
+
+def exceeding(d=2, n=600):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, d))
+    return SmoothBetaClassifier().fit(X, rng.uniform(size=n) < X[:, 0])
+
+
+def test_chances_are_those_of_the_posterior():
+    model = exceeding()
+    display = ExceedanceDisplay.from_estimator(model, 0.5, grid_resolution=7, show_places=True)
+    x, y = display.grid
+    points = np.column_stack([each.ravel() for each in np.meshgrid(x, y)])
+    expected = model.posterior(points).prob_above(0.5).reshape(7, 7)
+    np.testing.assert_allclose(display.chance, expected, rtol=1e-12)
+    assert display.ax_.get_title(loc="left") == "chance that P(success) > 0.5"
+    failure = ExceedanceDisplay.from_estimator(model, 0.5, grid_resolution=7, class_=False)
+    np.testing.assert_allclose(failure.chance, 1.0 - display.chance, atol=1e-12)
+    moved = ExceedanceDisplay.from_estimator(
+        model, 0.75, grid_resolution=7, under=contexts.guess_lapse(0.5)
+    )
+    np.testing.assert_allclose(moved.chance, display.chance, atol=1e-9)
+
+
+def test_a_chance_over_one_feature_of_several_is_that_of_the_average():
+    model = exceeding()
+    display = ExceedanceDisplay.from_estimator(model, 0.6, features=1, grid_resolution=3)
+    assert display.chance.shape == (3,)
+    assert display.ax_.get_ylabel() == "chance that P(success) > 0.6"
+    drawn = Question(model, features=1, resolution=3).points.reshape(3, -1, 2)
+    for chance, points in zip(display.chance, drawn, strict=True):
+        average = model.draws(points, random_state=0).mean(axis=1)
+        assert chance == pytest.approx((average > 0.6).mean(), abs=0.08)
+
+
+def test_what_has_no_average_asks_for_a_place():
+    X = np.random.default_rng(0).uniform(size=(90, 2))
+    model = SmoothBetaClassifier(bandwidth=0.3).fit(X, np.arange(90) % 3)
+    with pytest.raises(ValueError, match="at: found None"):
+        ExceedanceDisplay.from_estimator(model, 0.5, features=0)
+    fixed = ExceedanceDisplay.from_estimator(model, 0.5, features=0, at={1: 0.5}, class_=2)
+    assert fixed.event == "P(2)"
+    with pytest.raises(ValueError, match=r"above: found 1.5"):
+        ExceedanceDisplay.from_estimator(model, 1.5)

@@ -239,10 +239,42 @@ class Question:
         )
         return mean, low, high
 
+    def exceeding(self, above: float) -> Floats:
+        """Return how likely the probability of the first class shown is above a level."""
+        if self.averaged:
+            return self._average_exceeding(above)
+
+        def ask(points: Floats) -> list[Floats]:
+            posterior = self._moved(self.model.field_.posterior(points))
+            k = self.classes[0]
+            if len(posterior.shape) > 1:
+                return [posterior.prob_above(above)[:, [k]]]
+            chance = posterior.prob_above(above) if k else posterior.cdf(1.0 - above)
+            return [chance[:, None]]
+
+        return self._over_grid(ask)[0]
+
+    def _average_exceeding(self, above: float) -> Floats:
+        """Return the same of averages over the places of trials, at every coordinate."""
+        from betafield.answers import area
+
+        if len(self.model.field_.classes) > 2 or self.is_moved:
+            raise ValueError(
+                "at: found None; averages are of two classes and without a context, so say where "
+                "the other features are fixed"
+            )
+        each = len(self.points) // len(self.grid[0])
+        by = np.repeat(np.arange(len(self.grid[0])), each)
+        average = area.average(self.model.field_, self.points, by=by)
+        return average.prob_above(above) if self.classes[0] else average.cdf(1.0 - above)
+
+    def _moved(self, posterior: Posterior) -> Posterior:
+        """Return the posterior under the context asked for."""
+        return posterior.under(self.under[None]) if self.is_moved else posterior
+
     def _said(self, posterior: Posterior, level: float) -> list[Floats]:
         """Return mean, low and high (m, c) of the classes shown."""
-        if self.is_moved:
-            posterior = posterior.under(self.under[None])
+        posterior = self._moved(posterior)
         said = [posterior.mean(), *posterior.interval(level)]
         if said[0].ndim > 1:
             return [values[:, list(self.classes)] for values in said]

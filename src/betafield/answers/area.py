@@ -23,6 +23,7 @@ from scipy.special import ndtri
 
 from betafield import checks
 from betafield.methods import AnyField
+from betafield.posteriors import LatentNormal
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.process import averages, law, linear
 from betafield.process.design import design
@@ -60,6 +61,16 @@ class Averages(NamedTuple):
     weights: Floats
     means: Floats
     covariances: Floats
+
+
+def average(field: AnyField, points: Floats, weights: Any = None, by: Any = None) -> LatentNormal:
+    """Return the posterior of the average over points, or of one average per area."""
+    counted, names = shares("weights", weights, len(points)), None if by is None else named(by)
+    found = []
+    for number, rows in enumerate(groups(by, len(points))):
+        own = normalised("weights", counted[rows], names and names[number])
+        found.append(laws(averages_of(field, points[rows], own[None])))
+    return LatentNormal(joined(found))
 
 
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:

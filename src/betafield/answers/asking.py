@@ -109,18 +109,10 @@ class Answers(Curves):
         [0.3, 0.7]
         """
         from betafield.answers import area
-        from betafield.posteriors import LatentNormal
 
         field, points = self._asked_two("average", "X", X)
-        shares = area.shares("weights", weights, len(points))
         cautions.at_points(field, points)
-        groups = area.groups(by, len(points))
-        names = None if by is None else area.named(by)
-        found = []
-        for number, rows in enumerate(groups):
-            own = area.normalised("weights", shares[rows], names and names[number])
-            found.append(area.laws(area.averages_of(field, points[rows], own[None])))
-        return LatentNormal(area.joined(found))
+        return area.average(field, points, weights, by)
 
     def contrast(self, X1: Any, X2: Any, weights1: Any = None, weights2: Any = None) -> Difference:
         """Return the posterior of the average of π over X1 less that over X2.

@@ -1,6 +1,7 @@
 """Pictures of fitted models, by scikit-learn's convention: `from_estimator`, then `plot(ax=...)`.
 
     FieldDisplay        the probability over one feature or two, and how sure it is
+    ExceedanceDisplay   how likely the probability is above a level
     CalibrationDisplay  what was predicted against what happened
     ComponentsDisplay   how far a model looks along each feature, and what its components weigh
     ThresholdDisplay    where the probability reaches a level
@@ -14,6 +15,7 @@ means. Colours can be told apart by colour-blind readers, and names come from th
 from betafield.plots.bandwidth import BandwidthDisplay
 from betafield.plots.calibration import CalibrationDisplay
 from betafield.plots.components import ComponentsDisplay
+from betafield.plots.exceedance import ExceedanceDisplay
 from betafield.plots.field import FieldDisplay
 from betafield.plots.threshold import ThresholdDisplay
 from betafield.plots.window import WindowDisplay
@@ -22,6 +24,7 @@ __all__ = [
     "BandwidthDisplay",
     "CalibrationDisplay",
     "ComponentsDisplay",
+    "ExceedanceDisplay",
     "FieldDisplay",
     "ThresholdDisplay",
     "WindowDisplay",

@@ -33,7 +33,7 @@ def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
         each.set_xlabel(style.shown(field.features[0]) + style.fixed_at(field.at))
     if show_places and field.places is not None:
         for each, colour in zip(axes, ("white", "black"), strict=False):
-            _draw_places(each, field.places, colour)
+            draw_places(each, field.places, colour)
     axes[0].set_ylabel(style.shown(field.features[1]))
 
 
@@ -47,6 +47,25 @@ def _draw_map(axes: Axes, field: Shown, values: Floats, colours: str) -> None:
     bar.outline.set_visible(False)
     if np.ptp(values) > 1e-9 and x[0] < x[-1] and y[0] < y[-1]:
         _draw_contours(axes, x, y, values)
+
+
+def draw_chance(
+    axes: Axes, grid: tuple[Floats, ...], chance: Floats, levels: tuple[float, float]
+) -> None:
+    """Draw a map of chances from 0 to 1, with lines at two of them."""
+    from matplotlib.patheffects import withStroke
+
+    x, y = grid
+    image = axes.pcolormesh(
+        x, y, chance, cmap=style.CHANCE_MAP, vmin=0.0, vmax=1.0, shading="nearest", rasterized=True
+    )
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
+    bar.outline.set_visible(False)
+    if chance.min() < levels[1] and chance.max() > levels[0] and min(chance.shape) > 1:
+        lines = axes.contour(x, y, chance, levels=levels, colors="white", linewidths=0.9)
+        lines.set_path_effects([withStroke(linewidth=1.7, foreground="0.25")])
+        for text in axes.clabel(lines, fontsize="x-small"):
+            text.set_path_effects([withStroke(linewidth=1.4, foreground="0.25")])
 
 
 def _draw_contours(axes: Axes, x: Floats, y: Floats, values: Floats) -> None:
@@ -64,5 +83,6 @@ def _draw_contours(axes: Axes, x: Floats, y: Floats, values: Floats) -> None:
         text.set_path_effects([withStroke(linewidth=1.4, foreground="0.25")])
 
 
-def _draw_places(axes: Axes, places: Floats, colour: str) -> None:
+def draw_places(axes: Axes, places: Floats, colour: str) -> None:
+    """Mark places."""
     axes.plot(*places.T, ".", color=colour, markersize=2, markeredgewidth=0, alpha=0.6)

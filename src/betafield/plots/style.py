@@ -27,6 +27,8 @@ MARKERS = ("o", "s", "^", "D", "v")
 DATA, FAINT = "0.2", "0.45"
 # Maps whose lightness rises steadily: of a probability, and of how unsure it is.
 MEAN_MAP, UNCERTAINTY_MAP = "viridis", "magma_r"
+# Of a chance: the ends are known, the middle is not.
+CHANCE_MAP = "cividis"
 # Longer names are cut.
 LONGEST = 40
 # Places that are marked at the most.
