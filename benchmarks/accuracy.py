@@ -8,14 +8,13 @@ The results are also written to out/accuracy.json, the lines to out/accuracy-fun
 
 Peers:
 
-- GP: GaussianProcessClassifier, an ARD RBF kernel times a constant, both optimised; t ≤ 1,000, so
-  not on the real data, all of which is larger.
+- GP: GaussianProcessClassifier, an ARD RBF kernel times a constant, both optimised; t ≤ 1,000.
   From length scales of 0.3 it finds what four restarts more find, and better than from 1.
 - pyGAM: LogisticGAM, a spline a feature and a tensor product of all, with the best smoothing of
   three by UBRE on at most the first 10,000 trials; t ≥ 10,000.
 - radius, kNN: RadiusNeighborsClassifier and KNeighborsClassifier, the parameter by 5-fold
-  cross-validation (squared error; on real data log-loss) on up to 20,000 held-out trials, fewer
-  for kNN with many neighbours, of which at most 8,192/d are tried.
+  cross-validation (squared error) on up to 20,000 held-out trials, fewer for kNN with many
+  neighbours, of which at most 8,192/d are tried.
 - boosting: HistGradientBoostingClassifier, stopped early, in CalibratedClassifierCV, isotonic;
   t ≥ 10,000.
 
@@ -24,44 +23,34 @@ t, seed, peer, its version and recipe, and taken from there. Times are never kep
 row the Gaussian process runs anew, on two functions, both with one thread: with two, on a machine
 that does other things as well, its linear algebra waits far more than it computes.
 
-Measurements (--only): error, time, auto (all candidates against one fixed width at t = 10^6),
-real (10-fold log-loss; files from examples/data, else from --data).
+Measurements (--only): error, time, auto (all candidates against one fixed width at t = 10^6).
+Real data: real.py.
 
 Besides --quick and --only NAME:
 --peers-only           fill the cache of peers, measure nothing of ours
 --cached-only          compute no peer: functions whose peers are not all known are left out
 --functions A,B --t T  only these functions; only these t (comma-separated)
---data DIR             where field_goals.csv, ome.csv and flights.parquet may also be
 """
 
 import argparse
-import hashlib
 import json
-import os
 import sys
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import field
 import numpy as np
 from functions import FUNCTIONS, Floats, Ints, space
 from joblib import Parallel, delayed
+from kept import Kept
+from peers import Loss, boosting, gp, knn, pygam, radius, squared
 from report import Row, Target, race, refuse_unless, run
-from scipy.spatial import cKDTree
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from betafield import SmoothBetaClassifier
@@ -70,7 +59,6 @@ OUT = Path("out")
 RESULTS = OUT / "accuracy.json"
 LINES = OUT / "accuracy-functions.json"
 CACHE = OUT / "accuracy-peers.json"
-EXAMPLES = Path(__file__).parent.parent / "examples" / "data"
 TITLE = "SmoothBetaClassifier() against its peers: mean squared error of the posterior mean"
 LEVEL = 0.95
 BY_NAME = {f.name: f for f in FUNCTIONS}
@@ -87,9 +75,6 @@ class Sizes:
     repeats: int
     auto: int
     auto_points: int
-    real: tuple[str, ...]
-    flights: int
-    data: str | None = None
     cached_only: bool = False
 
 
@@ -101,8 +86,6 @@ FULL = Sizes(
     repeats=3,
     auto=10**6,
     auto_points=10**5,
-    real=("field_goals.csv", "ome.csv", "flights.parquet"),
-    flights=20_000,
 )
 QUICK = replace(
     FULL,
@@ -113,122 +96,7 @@ QUICK = replace(
     repeats=1,
     auto=10**5,
     auto_points=10**4,
-    real=(),
 )
-
-
-# Peers: probabilities of success at Q, learned from X and y -------------------------------
-
-
-Loss = Callable[[Floats, Ints], Floats]
-
-
-def squared(p: Floats, y: Ints) -> Floats:
-    return (p - y) ** 2
-
-
-def log_loss(p: Floats, y: Ints) -> Floats:
-    p = np.clip(p, 1e-6, 1 - 1e-6)
-    return -np.where(y == 1, np.log(p), np.log1p(-p))
-
-
-def gp(X: Floats, y: Ints, Q: Floats, _: Loss) -> Floats:
-    kernel = ConstantKernel(1.0) * RBF([0.3] * X.shape[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a parameter at its bound
-        model = GaussianProcessClassifier(kernel, random_state=0).fit(X, y)
-    return model.predict_proba(Q)[:, 1]
-
-
-SMOOTHINGS = (0.03, 0.6, 10.0)
-SEARCHED = 10_000
-
-
-def pygam(X: Floats, y: Ints, Q: Floats, _: Loss) -> Floats:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        some = X[:SEARCHED], y[:SEARCHED]
-        models = [gam(X, smoothing).fit(*some) for smoothing in SMOOTHINGS]
-        best = int(np.argmin([model.statistics_["UBRE"] for model in models]))
-        whole = len(X) <= SEARCHED
-        model = models[best] if whole else gam(X, SMOOTHINGS[best]).fit(X, y)
-    return model.predict_proba(Q)
-
-
-def gam(X: Floats, smoothing: float) -> Any:
-    """A spline a feature and one tensor product of all; few splines where few values are."""
-    from pygam import LogisticGAM, s, te
-
-    d = X.shape[1]
-    values = [max(4, min(len(np.unique(axis)), 100)) for axis in X.T]
-    alone, together = {1: (30, 0), 2: (12, 9), 3: (8, 6)}[d]
-    terms = s(0, n_splines=min(alone, values[0]))
-    for j in range(1, d):
-        terms += s(j, n_splines=min(alone, values[j]))
-    if d > 1:
-        terms += te(*range(d), n_splines=[min(together, v) for v in values])
-    return LogisticGAM(terms, lam=smoothing)
-
-
-FOLDS = 5
-CHUNK = 250
-HELD_OUT = 20_000
-NEIGHBOURS = 4 * 10**7  # of all held-out trials together
-
-
-def folds(X: Floats, y: Ints, most: float) -> Iterator[tuple[Floats, Ints, Floats, Ints]]:
-    """Trials to learn from and trials held out, at most so many of them over all folds."""
-    for learn, test in KFold(FOLDS, shuffle=True, random_state=0).split(X):
-        some = test[: max(1, int(most / FOLDS))]
-        yield X[learn], y[learn], X[some], y[some]
-
-
-def knn(X: Floats, y: Ints, Q: Floats, loss: Loss) -> Floats:
-    t, d = X.shape
-    largest = min(t // 2, 8192 // d)
-    ks = np.unique(np.geomspace(1, largest, 40).astype(int))
-    losses = np.zeros(len(ks))
-    for learn, outcome, test, truth in folds(X, y, min(HELD_OUT, NEIGHBOURS / largest)):
-        tree = cKDTree(learn)
-        for i in range(0, len(test), CHUNK):
-            _, near = tree.query(test[i : i + CHUNK], k=int(largest))
-            shares = np.cumsum(outcome[near], axis=1)[:, ks - 1] / ks
-            losses += loss(shares, truth[i : i + CHUNK, None]).sum(axis=0)
-    model = KNeighborsClassifier(int(ks[np.argmin(losses)])).fit(X, y)
-    return model.predict_proba(Q)[:, 1]
-
-
-def radius(X: Floats, y: Ints, Q: Floats, loss: Loss) -> Floats:
-    """The candidates' losses by counting; wider ones are not tried when four in a row lost."""
-    t, d = X.shape
-    narrowest = 0.5 * (10 / t) ** (1 / d)
-    radii = np.geomspace(narrowest, np.sqrt(d), int(3 * np.log2(np.sqrt(d) / narrowest)) + 1)
-    parts = [
-        (cKDTree(learn), cKDTree(learn[outcome == 1]), outcome.mean() > 0.5, test, truth)
-        for learn, outcome, test, truth in folds(X, y, HELD_OUT)
-    ]
-    losses: list[float] = []
-    for r in radii:
-        total = 0.0
-        for trials, successes, usual, test, truth in parts:
-            n = trials.query_ball_point(test, r, return_length=True)
-            S = successes.query_ball_point(test, r, return_length=True)
-            shares = np.where(n > 0, S / np.maximum(n, 1), float(usual))
-            total += float(loss(shares, truth).sum())
-        losses.append(total)
-        if len(losses) - int(np.argmin(losses)) > 4:
-            break
-    best = float(radii[int(np.argmin(losses))])
-    model = RadiusNeighborsClassifier(best, outlier_label="most_frequent").fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # windows without a trial
-        found = [model.predict_proba(Q[i : i + CHUNK])[:, 1] for i in range(0, len(Q), CHUNK)]
-    return np.concatenate(found)
-
-
-def boosting(X: Floats, y: Ints, Q: Floats, _: Loss) -> Floats:
-    model = HistGradientBoostingClassifier(early_stopping=True, random_state=0)
-    return CalibratedClassifierCV(model, method="isotonic", cv=5).fit(X, y).predict_proba(Q)[:, 1]
 
 
 @dataclass(frozen=True)
@@ -293,24 +161,6 @@ class Unit:
         assert self.peer is not None
         named = f"{self.case} {self.fingerprint} | t={self.t} | seed {self.seed}"
         return f"{named} | {self.peer.name} | {self.peer.version}"
-
-
-class Kept:
-    """What peers scored; several runs may fill one file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.known: dict[str, dict[str, float]] = self._read()
-
-    def _read(self) -> dict[str, dict[str, float]]:
-        return json.loads(self.path.read_text()) if self.path.exists() else {}
-
-    def keep(self, key: str, found: dict[str, float]) -> None:
-        self.known = self._read() | self.known | {key: found}
-        self.path.parent.mkdir(exist_ok=True)
-        draft = self.path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(self.known, indent=0, sort_keys=True, ensure_ascii=False))
-        draft.replace(self.path)
 
 
 def worked(units: Iterable[Unit], cached_only: bool) -> Iterator[tuple[Unit, dict[str, float]]]:
@@ -547,108 +397,15 @@ def means(model: SmoothBetaClassifier, Q: Floats) -> Floats:
     return model.posterior(Q).mean()
 
 
-# Real data ---------------------------------------------------------------------------------
-
-
-REAL_FOLDS = 10
-
-
-def found_file(name: str, data: str | None) -> Path | None:
-    places = [EXAMPLES, *([Path(data)] if data else [])]
-    return next((place / name for place in places if (place / name).exists()), None)
-
-
-def real_trials(name: str, data: str | None, flights: int) -> tuple[Floats, Ints]:
-    """Trials of a file, a row each, every feature from 0 to 1."""
-    path = found_file(name, data)
-    refuse_unless(path is not None, f"{name} was not found")
-    if path.suffix == ".parquet":
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(path, columns=["day_of_year", "departure_hour", "late"])
-        some = np.random.default_rng(0).choice(table.num_rows, flights, replace=False)
-        day, hour, late = (column.to_numpy()[some] for column in table.columns)
-        X, y = np.stack([day, hour], axis=1).astype(float), late.astype(np.int64)
-    else:
-        rows = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding="utf-8")
-        if name == "ome.csv":
-            features = [rows["loud"], rows["noise"] == "coherent", rows["age"]]
-            successes, held = rows["correct"], rows["trials"]
-        else:
-            features, successes, held = [rows["yards"]], rows["made"], rows["kicks"]
-        outcomes = np.stack([successes, held - successes], axis=1)
-        X = np.repeat(np.stack(features, axis=1).astype(float), held, axis=0)
-        y = np.repeat(np.tile([1, 0], len(rows)), outcomes.ravel())
-    low, high = X.min(axis=0), X.max(axis=0)
-    return (X - low) / (high - low), y
-
-
-def predict_fold(peer: str | None, fold: int, *source: Any) -> dict[str, float]:
-    """Mean log-loss on one of ten folds, learned from the others."""
-    X, y = real_trials(*source)
-    split = StratifiedKFold(REAL_FOLDS, shuffle=True, random_state=0).split(X, y)
-    learn, test = next(islice(split, fold, None))
-    if peer is None:
-        found = SmoothBetaClassifier().fit(X[learn], y[learn]).posterior(X[test]).mean()
-    else:
-        found = BY_PEER[peer].predict(X[learn], y[learn], X[test], log_loss)
-    return {"log_loss": float(log_loss(found, y[test]).mean())}
-
-
-def peers_on_real() -> list[Peer]:
-    """All but the Gaussian process: each file holds more trials than it can take."""
-    return [p for p in PEERS if p.name != "GP" and installed(p)]
-
-
-def real_units(name: str, sizes: Sizes, ours: bool) -> Iterator[Unit]:
-    source = name, sizes.data, sizes.flights
-    X, y = real_trials(*source)
-    mark = hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest()[:8]
-    for peer in ([None] if ours else []) + peers_on_real():
-        for fold in range(REAL_FOLDS):
-            work = partial(predict_fold, peer and peer.name, fold, *source)
-            yield Unit(name, len(y), fold, peer, work, mark)
-
-
-def available(sizes: Sizes) -> Iterator[str]:
-    for name in sizes.real:
-        if found_file(name, sizes.data) is None:
-            print(f"{name} is in neither examples/data nor --data: skipped", flush=True)
-        else:
-            yield name
-
-
-def real(sizes: Sizes) -> Iterator[Row]:
-    for name in available(sizes):
-        losses: dict[str, list[float]] = defaultdict(list)
-        for unit, scored in worked(real_units(name, sizes, ours=True), sizes.cached_only):
-            losses[unit.learner].append(scored["log_loss"])
-        loss = {k: float(np.mean(v)) for k, v in losses.items() if len(v) == REAL_FOLDS}
-        lacking = [p.name for p in peers_on_real() if p.name not in loss]
-        if lacking:
-            print(f"{name}: not yet known of {', '.join(lacking)}: skipped", flush=True)
-            continue
-        best = min(value for learner, value in loss.items() if learner != OURS)
-        yield Row(
-            f"10-fold log-loss, against the best peer, {name}",
-            loss[OURS] / best,
-            "×",
-            Target(1.01),
-            loss,
-            numbers_unit="",
-        )
-
-
 # The run -----------------------------------------------------------------------------------
 
 
-MEASUREMENTS = {"error": error, "time": time, "auto": auto, "real": real}
+MEASUREMENTS = {"error": error, "time": time, "auto": auto}
 
 
 def fill(sizes: Sizes) -> None:
     """Let the peers score all there is, so that later runs need not wait for them."""
-    units = [u for name in available(sizes) for u in real_units(name, sizes, ours=False)]
-    units += simulations(sizes, ours=False)
+    units = list(simulations(sizes, ours=False))
     started = perf_counter()
     for i, (unit, scored) in enumerate(worked(units, cached_only=False), start=1):
         what = f"{unit.case} t={unit.t:,} seed {unit.seed} {unit.learner}"
@@ -667,7 +424,6 @@ def chosen(sizes: Sizes, options: argparse.Namespace) -> Sizes:
         sizes,
         functions=tuple(functions),
         seeds=seeds,
-        data=options.data,
         cached_only=options.cached_only,
     )
 
@@ -678,7 +434,6 @@ def main() -> None:
     parser.add_argument("--cached-only", action="store_true")
     parser.add_argument("--functions", type=lambda names: names.split(","))
     parser.add_argument("--t", type=lambda ts: [int(float(t)) for t in ts.split(",")])
-    parser.add_argument("--data")
     options, others = parser.parse_known_args()
     full, quick = (chosen(sizes, options) for sizes in (FULL, QUICK))
     for peer in PEERS:

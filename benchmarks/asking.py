@@ -2,10 +2,11 @@
 
 ``python benchmarks/asking.py``; the results are also written to out/asking.json.
 
-- ask, tell: medians and means at t trials in 2-D, 1,024 candidates and 32 around the best, the
-  default model, fitted to all but the last trials at once. Each ask follows a tell. Most are made
-  with what was known when the round began; the first of a round, one in t/64, is told apart. Once t
-  has grown by a tenth length scales are found anew as well, which takes as long as a fit.
+- ask, tell: medians and means of processor time at t trials in 2-D, 1,024 candidates and 32 around
+  the best, the default model, fitted to all but the last trials at once. Each ask follows a tell.
+  Most are made with what was known when the round began; the first of a round, one in t/64, is told
+  apart. Once t has grown by a tenth length scales are found anew as well, which takes as long as a
+  fit.
 - threshold: x in [0, 1], two alternatives, 75 % correct. Median absolute error after 100 trials of
   `LevelSet(0.75)`, which is told nothing of guessing, against QUEST+ (Watson 2017) with its Weibull
   family (threshold and slope unknown, guess rate known): the same rule in NumPy, after one run of
@@ -31,7 +32,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from report import Row, Target, refuse_unless, run, seconds
+from report import Row, Target, processor, refuse_unless, run
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr, xlogy
 
@@ -87,7 +88,7 @@ def times_at(told: int, n: int) -> Iterator[Row]:
     ):
         model.partial_fit(rng.random((1, 2)), [True])  # of which nobody has asked yet
         experiment = Experiment({"x": (0, 1), "y": (0, 1)}, goal, model, 0, strategy)
-        first = seconds(experiment.ask)
+        first = processor(experiment.ask)
         asks, tells = timed(experiment, n, rng)
         numbers = {"first of a round": first, "mean": mean(asks), "longest": max(asks)}
         name = f"ask, {strategy}, {told:,} trials"
@@ -104,10 +105,10 @@ def timed(
     experiment.tell(experiment.pending()[0], success=True)
     asks, tells = [], []
     for _ in range(n):
-        asks.append(seconds(experiment.ask))
+        asks.append(processor(experiment.ask))
         trial = experiment.pending()[0]
         outcome = bool(rng.random() < 0.5)
-        tells.append(seconds(partial(experiment.tell, trial, success=outcome)))
+        tells.append(processor(partial(experiment.tell, trial, success=outcome)))
     return asks, tells
 
 

@@ -6,7 +6,8 @@ Run as ``python benchmarks/fresh.py NAME ARGUMENT...``; ``speed.py`` does so.
 import json
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Any
 
 
 def import_time() -> dict[str, float]:
@@ -33,15 +34,42 @@ def first_posterior(d: str, bandwidth: str) -> dict[str, float]:
     return {"seconds": perf_counter() - started}
 
 
-def memory_of_fit(t: str, d: str) -> dict[str, float]:
-    """Bytes that fit needs at its peak, on top of X and y, and the bytes of X and y."""
-    from field import theory_model, trials
+def first_default(d: str) -> dict[str, float]:
+    """Processor seconds of this process in all, to a first interval of the default model."""
+    import numpy as np
 
-    warm = theory_model(int(d)).fit(*trials(1000, int(d)))
+    from betafield import SmoothBetaClassifier
+
+    imported = process_time()
+    rng = np.random.default_rng(0)
+    X, y = rng.random((1000, int(d))), rng.integers(0, 2, 1000)
+    SmoothBetaClassifier().fit(X, y).posterior(X[:10]).interval(0.95)
+    return {"seconds": process_time(), "imports": imported}
+
+
+def memory_of_fit(t: str, d: str) -> dict[str, float]:
+    """Bytes of `memory_of` with windows of the width by theory."""
+    from field import theory_model
+
+    return memory_of(theory_model, t, d)
+
+
+def memory_of_default(t: str, d: str) -> dict[str, float]:
+    """Bytes of `memory_of` with the default model, and with what it needs to answer."""
+    from betafield import SmoothBetaClassifier
+
+    return memory_of(lambda _: SmoothBetaClassifier(), t, d)
+
+
+def memory_of(make: Any, t: str, d: str) -> dict[str, float]:
+    """Bytes that fit needs at its peak, on top of X and y, and the bytes of X and y."""
+    from field import trials
+
+    warm = make(int(d)).fit(*trials(1000, int(d)))
     warm.posterior(trials(10, int(d))[0])  # compile, import: not what is measured
     X, y = trials(int(t), int(d))
     before = _forget_peak()
-    model = theory_model(int(d)).fit(X, y)
+    model = make(int(d)).fit(X, y)
     peak = _resident("VmHWM")
     return {
         "extra": peak - before,
@@ -65,5 +93,6 @@ def _resident(field: str) -> int:
 
 if __name__ == "__main__":
     name, *arguments = sys.argv[1:]
-    measurements = {f.__name__: f for f in (import_time, first_posterior, memory_of_fit)}
+    known = (import_time, first_posterior, first_default, memory_of_fit, memory_of_default)
+    measurements = {f.__name__: f for f in known}
     print(json.dumps(measurements[name](*arguments)))

@@ -72,3 +72,64 @@ FUNCTIONS = tuple(
         "steep-axis-3": lambda x: expit(15 * (x[0] - 0.5) + x[1] - x[2]),
     }.items()
 )
+
+# Written down later, before any of them was looked at.
+NEW = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "two-steps-1": lambda x: (
+            0.15 + 0.35 * expit(18 * (x[0] - 0.25)) + 0.4 * expit(30 * (x[0] - 0.72))
+        ),
+        "decay-1": lambda x: 0.05 + 0.85 * np.exp(-3 * x[0]),
+        "beat-1": lambda x: 0.5 + 0.25 * np.sin(9 * x[0]) + 0.15 * np.sin(23 * x[0] + 1),
+        "plateau-1": lambda x: np.clip(2.2 * x[0] - 0.6, 0.05, 0.95),
+        "saddle-2": lambda x: expit(6 * ((x[0] - 0.4) ** 2 - (x[1] - 0.6) ** 2) + 0.5 * x[0]),
+        "wave-2": lambda x: 0.5 + 0.35 * np.sin(6 * x[0] + 3 * x[1] ** 2),
+        "valley-2": lambda x: 0.1 + 0.8 * np.abs(x[0] - x[1]) ** 1.5,
+        "two-bumps-2": lambda x: (
+            0.12
+            + 0.6 * np.exp(-0.5 * (_distance(x, (0.25, 0.3)) / 0.12) ** 2)
+            + 0.5 * np.exp(-0.5 * (_distance(x, (0.7, 0.7)) / 0.2) ** 2)
+        ),
+        "additive-3": lambda x: expit(2 * np.sin(4 * x[0]) + 2 * (x[1] - 0.5) - 1.5 * x[2] ** 2),
+        "shell-3": lambda x: (
+            0.2 + 0.6 * np.exp(-0.5 * ((_distance(x, (0.5, 0.5, 0.5)) - 0.45) / 0.2) ** 2)
+        ),
+        "product-3": lambda x: 0.05 + 0.8 * x[0] * (1 - x[1]) + 0.1 * x[2],
+    }.items()
+)
+
+# Jumps, sawteeth and levels: where a smooth process alone is not enough.
+ROUGH = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "jump-1": lambda x: np.where(x[0] < 0.58, 0.3, 0.85) - 0.2 * x[0],
+        "teeth-1": lambda x: 0.2 + 0.6 * ((3 * x[0] + 0.1) % 1),
+        "stairs-1": lambda x: np.array([0.2, 0.55, 0.4, 0.9, 0.65])[(x[0] * 4.999).astype(int)],
+        "quadrants-2": lambda x: np.where((x[0] < 0.45) ^ (x[1] < 0.6), 0.25, 0.75),
+        "ring-2": lambda x: np.where(np.abs(_distance(x, (0.5, 0.5)) - 0.3) < 0.1, 0.75, 0.25),
+        "edge-2": lambda x: expit(3 * x[0] - 2 + 2 * (x[1] > 0.35 + 0.3 * x[0])),
+        "half-3": lambda x: np.where(x[0] + x[1] < 0.9, 0.2, 0.7) + 0.1 * x[2],
+        "ball-3": lambda x: np.where(_distance(x, (0.4, 0.5, 0.6)) < 0.4, 0.8, 0.3),
+    }.items()
+)
+
+# Added with docs/figures.md, before any model had seen them.
+FRESH = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "dip-1": lambda x: 0.8 - 0.55 * np.exp(-0.5 * ((x[0] - 0.7) / 0.08) ** 2),
+        "slow-wave-1": lambda x: expit(2.5 * np.sin(5 * x[0]) - 1 + x[0]),
+        "tilted-2": lambda x: expit(4 * x[0] - 3 * x[1] + 2 * np.sin(5 * x[0] * x[1]) - 0.5),
+        "arch-2": lambda x: 0.15 + 0.7 * np.sin(np.pi * x[0]) * np.sqrt(x[1]),
+        "mound-3": lambda x: (
+            0.1
+            + 0.75
+            * np.exp(-0.5 * sum(((x[a] - 0.55) / w) ** 2 for a, w in enumerate((0.25, 0.35, 0.6))))
+        ),
+        "crossed-3": lambda x: expit(9 * (x[0] - 0.5) * (x[1] - 0.4) + 2 * x[2] - 1),
+    }.items()
+)
+
+ALL = (*FUNCTIONS, *NEW, *FRESH, *ROUGH)
+KINDS = {"smooth": FUNCTIONS, "new": NEW, "fresh": FRESH, "rough": ROUGH}

@@ -1,82 +1,43 @@
 """The smooth process beside scikit-learn's Gaussian process classifier: error, intervals, time.
 
     python benchmarks/process.py error --trials 100 --seeds 3
-    python benchmarks/process.py error --trials 1000 --seeds 1 --new
+    python benchmarks/process.py error --trials 1000 --seeds 1 --kind fresh
     python benchmarks/process.py time
     python benchmarks/process.py leaving
 
 Set OPENBLAS_NUM_THREADS=1: seconds are of the processor, and more threads only wait.
 
-Judged on the functions of `functions.py` and on those below, all of which were written down before
-any of them was looked at. The constants of the process (priors, starts, T) were tuned on neither.
+Judged on the functions of `functions.py`, all of which were written down before any of them was
+looked at. What the peer scored is kept in out/process-peers.json. Standard errors are over seeds.
 """
 
 import argparse
 import itertools
 import time
 import warnings
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
-from functions import FUNCTIONS, Function, space
-from scipy.special import expit
+from functions import ALL, FUNCTIONS, KINDS, NEW, space
+from kept import Kept
+from report import geometric
 from scipy.stats import ttest_1samp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
 
+from betafield import SmoothBetaClassifier
 from betafield.process import averages, law, mixtures
 from betafield.process.fit import fit, fit_links, weights
 from betafield.process.ladder import WIDTHS
-from betafield.process.model import Sums, build, find
 from betafield.process.residuals import corrected, parts, residuals
 from betafield.process.rows import Rows, by_place, gather
 from betafield.process.scores import by_trial, contest, entries
 from betafield.process.trees import Trees
 
-
-def _far(x, *centre):
-    return np.sqrt(((x - np.array(centre)[:, None]) ** 2).sum(axis=0))
-
-
-NEW = tuple(
-    Function(name, int(name[-1]), of)
-    for name, of in {
-        "two-steps-1": lambda x: (
-            0.15 + 0.35 * expit(18 * (x[0] - 0.25)) + 0.4 * expit(30 * (x[0] - 0.72))
-        ),
-        "decay-1": lambda x: 0.05 + 0.85 * np.exp(-3 * x[0]),
-        "beat-1": lambda x: 0.5 + 0.25 * np.sin(9 * x[0]) + 0.15 * np.sin(23 * x[0] + 1),
-        "plateau-1": lambda x: np.clip(2.2 * x[0] - 0.6, 0.05, 0.95),
-        "saddle-2": lambda x: expit(6 * ((x[0] - 0.4) ** 2 - (x[1] - 0.6) ** 2) + 0.5 * x[0]),
-        "wave-2": lambda x: 0.5 + 0.35 * np.sin(6 * x[0] + 3 * x[1] ** 2),
-        "valley-2": lambda x: 0.1 + 0.8 * np.abs(x[0] - x[1]) ** 1.5,
-        "two-bumps-2": lambda x: (
-            0.12
-            + 0.6 * np.exp(-0.5 * (_far(x, 0.25, 0.3) / 0.12) ** 2)
-            + 0.5 * np.exp(-0.5 * (_far(x, 0.7, 0.7) / 0.2) ** 2)
-        ),
-        "additive-3": lambda x: expit(2 * np.sin(4 * x[0]) + 2 * (x[1] - 0.5) - 1.5 * x[2] ** 2),
-        "shell-3": lambda x: (
-            0.2 + 0.6 * np.exp(-0.5 * ((_far(x, 0.5, 0.5, 0.5) - 0.45) / 0.2) ** 2)
-        ),
-        "product-3": lambda x: 0.05 + 0.8 * x[0] * (1 - x[1]) + 0.1 * x[2],
-    }.items()
-)
-
-# Jumps, sawteeth and levels: where a smooth process alone is not enough.
-ROUGH = tuple(
-    Function(name, int(name[-1]), of)
-    for name, of in {
-        "jump-1": lambda x: np.where(x[0] < 0.58, 0.3, 0.85) - 0.2 * x[0],
-        "teeth-1": lambda x: 0.2 + 0.6 * ((3 * x[0] + 0.1) % 1),
-        "stairs-1": lambda x: np.array([0.2, 0.55, 0.4, 0.9, 0.65])[(x[0] * 4.999).astype(int)],
-        "quadrants-2": lambda x: np.where((x[0] < 0.45) ^ (x[1] < 0.6), 0.25, 0.75),
-        "ring-2": lambda x: np.where(np.abs(_far(x, 0.5, 0.5) - 0.3) < 0.1, 0.75, 0.25),
-        "edge-2": lambda x: expit(3 * x[0] - 2 + 2 * (x[1] > 0.35 + 0.3 * x[0])),
-        "half-3": lambda x: np.where(x[0] + x[1] < 0.9, 0.2, 0.7) + 0.1 * x[2],
-        "ball-3": lambda x: np.where(_far(x, 0.4, 0.5, 0.6) < 0.4, 0.8, 0.3),
-    }.items()
-)
+PEERS = Path("out") / "process-peers.json"
+PEER = f"GaussianProcessClassifier {version('scikit-learn')}"
 
 
 # Error and intervals -----------------------------------------------------------------------
@@ -84,12 +45,11 @@ ROUGH = tuple(
 
 def ours(X, y, Q):
     """Return mean, ends of the 95 % interval, and processor seconds of the fit."""
-    sums, bounds = Sums(X, np.ones(len(X), dtype=np.int64), y), np.tile([0.0, 1.0], (len(Q.T), 1))
     started = time.process_time()
-    smooth = build(sums, bounds, find(sums, bounds))
+    model = SmoothBetaClassifier().fit(X, y)
     seconds = time.process_time() - started
-    laws = smooth.laws(Q)
-    return mixtures.mean(laws), *mixtures.interval(laws), seconds
+    post = model.posterior(Q)
+    return post.mean(), *post.interval(0.95), seconds
 
 
 def theirs(X, y, Q):
@@ -102,44 +62,57 @@ def theirs(X, y, Q):
     return model.predict_proba(Q)[:, 1], time.process_time() - started
 
 
-def compare(function, t, seed):
+def peer_scores(function, t, seed):
+    X, y = function.trials(t, seed)
+    Q = space(function.d)
+    mean, seconds = theirs(X, y, Q)
+    return {"mse": float(np.mean((mean - function(Q)) ** 2)), "seconds": seconds}
+
+
+def compare(function, t, seed, kept):
     """Return squared errors of both, coverage of ours, and seconds of both."""
     X, y = function.trials(t, seed)
     Q = space(function.d)
     truth = function(Q)
     mean, low, high, seconds = ours(X, y, Q)
-    other, slow = theirs(X, y, Q)
-    errors = [float(np.mean((m - truth) ** 2)) for m in (mean, other)]
-    return *errors, float(np.mean((low <= truth) & (truth <= high))), seconds, slow
+    key = f"{function.name} {function.fingerprint} | t={t} | seed {seed} | {PEER}"
+    peer = kept.scored(key, lambda: peer_scores(function, t, seed))
+    covered = float(np.mean((low <= truth) & (truth <= high)))
+    return float(np.mean((mean - truth) ** 2)), peer["mse"], covered, seconds, peer["seconds"]
 
 
 def error(t, seeds, functions):
     """Print errors by function, and geometric means by number of features."""
-    found = {}
+    found, kept = {}, Kept(PEERS)
     for function in functions:
-        results = np.array([compare(function, t, seed) for seed in range(seeds)])
-        found[function] = results
-        ratio = np.exp(np.log(results[:, 0] / results[:, 1]).mean())
+        found[function] = np.array([compare(function, t, seed, kept) for seed in range(seeds)])
+        mine, peer, coverage, seconds, slow = found[function].mean(axis=0)
+        ratio, err = geometric(found[function][:, 0] / found[function][:, 1])
         print(
-            f"{function.name:16s} t {t:5d}  rmse {np.sqrt(results[:, 0].mean()):.4f}  "
-            f"peer {np.sqrt(results[:, 1].mean()):.4f}  squared, ratio {ratio:.3f}  "
-            f"coverage {results[:, 2].mean():.3f}  "
-            f"fit {results[:, 3].mean():.3f} s, peer {results[:, 4].mean():.1f} s",
+            f"{function.name:16s} t {t:5d}  rmse {np.sqrt(mine):.4f}  peer {np.sqrt(peer):.4f}  "
+            f"squared, ratio {ratio:.3f} ± {err:.3f}  coverage {coverage:.3f}  "
+            f"fit {seconds:.3f} s, peer {slow:.1f} s",
             flush=True,
         )
     for d in (1, 2, 3):
-        for name, of in (("smooth", FUNCTIONS), ("new", NEW), ("rough", ROUGH)):
+        for name, of in (*KINDS.items(), ("all", ALL)):
             chosen = [r for f, r in found.items() if f.d == d and f in of]
             if chosen:
-                summary(f"d {d}, t {t}, {name}", chosen)
-        summary(f"d {d}, t {t}, all", [r for f, r in found.items() if f.d == d])
+                summary(f"d {d}, t {t}, {name}", np.array(chosen))
 
 
 def summary(title, results):
-    each = np.concatenate(results)
-    ratio = np.exp(np.log(each[:, 0] / each[:, 1]).mean())
-    worst = max(np.exp(np.log(r[:, 0] / r[:, 1]).mean()) for r in results)
-    print(f"{title}: ratio {ratio:.3f} (worst {worst:.2f}), coverage {each[:, 2].mean():.3f}")
+    """Print the geometric mean of ratios and the mean coverage of results (functions, seeds, 5)."""
+    ratios, coverage = results[:, :, 0] / results[:, :, 1], results[:, :, 2]
+    ratio, err = geometric(ratios)
+    worst = max(geometric(each)[0] for each in ratios)
+    spread = coverage.std(axis=1, ddof=1) if coverage.shape[1] > 1 else np.nan
+    held = np.sqrt(np.mean(spread**2) / coverage.size)
+    print(
+        f"{title}: ratio {ratio:.3f} ± {err:.3f} (worst {worst:.2f}), "
+        f"coverage {coverage.mean():.3f} ± {held:.3f}",
+        flush=True,
+    )
 
 
 # Time --------------------------------------------------------------------------------------
@@ -198,7 +171,7 @@ def left_out(t, each):
     )
     means = []
     for name in names:
-        chosen = next(f for f in (*FUNCTIONS, *NEW, *ROUGH) if f.name == name)
+        chosen = next(f for f in ALL if f.name == name)
         gaps = gaps_of(*chosen.trials(t, 7), each)
         means.append(gaps.mean(axis=0))
         for kind, gap in zip(("process", "windows"), gaps.T, strict=True):
@@ -245,11 +218,12 @@ def main():
     parser.add_argument("what", choices=["error", "time", "leaving"])
     parser.add_argument("--trials", type=int, nargs="+", default=[100, 300])
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--new", action="store_true", help="only the functions of this file")
+    parser.add_argument("--kind", choices=KINDS, help="only these functions")
     options = parser.parse_args()
+    chosen = KINDS[options.kind] if options.kind else ALL
     if options.what == "error":
         for t in options.trials:
-            error(t, options.seeds, NEW if options.new else (*FUNCTIONS, *NEW, *ROUGH))
+            error(t, options.seeds, chosen)
     elif options.what == "time":
         timing((1_000, 10_000, 1_000_000))
     else:

@@ -4,13 +4,16 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
+
+import numpy as np
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -82,10 +85,43 @@ def seconds(action: Callable[..., object], *arguments: object) -> float:
     return perf_counter() - started
 
 
+def processor(action: Callable[..., object], *arguments: object) -> float:
+    """Seconds of the processor, which other processes do not lengthen."""
+    started = process_time()
+    action(*arguments)
+    return process_time() - started
+
+
 def refuse_unless(right: bool, what: str) -> None:
     """Stop everything: numbers of a wrong engine, or of an unfair race, are worth nothing."""
     if not right:
         sys.exit(f"no benchmark: {what}")
+
+
+def fresh(measurement: str, *arguments: object, **environ: str) -> dict[str, float]:
+    """Result of a measurement of fresh.py, taken in a process of its own."""
+    script = Path(__file__).with_name("fresh.py")
+    done = subprocess.run(
+        [sys.executable, str(script), measurement, *map(str, arguments)],
+        env=os.environ | environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+# Averages ----------------------------------------------------------------------------------
+
+
+def geometric(ratios: Any) -> tuple[float, float]:
+    """Geometric mean of ratios (cases, seeds) and its standard error: seeds vary, cases do not."""
+    logs = np.log(np.atleast_2d(ratios))
+    value = float(np.exp(logs.mean()))
+    if logs.shape[1] < 2:
+        return value, float("nan")
+    variances = logs.var(axis=1, ddof=1) / logs.shape[1]
+    return value, value * float(np.sqrt(variances.sum())) / len(logs)
 
 
 # The table ---------------------------------------------------------------------------------

@@ -19,10 +19,6 @@ are also written to out/speed.json.
 - first: from the first import to the first posterior, with numba's cache empty, then full.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +28,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from field import Floats, Ints, points, theory_model, theory_width, trials, window_counts
-from report import Row, Target, race, refuse_unless, run, seconds
+from report import Row, Target, fresh, race, refuse_unless, run, seconds
 from scipy.spatial import cKDTree
 from sklearn.neighbors import RadiusNeighborsClassifier
 
@@ -252,19 +248,6 @@ def first(sizes: Sizes) -> Iterator[Row]:
             Target(15.0, 6.0),
             {"nothing cached": empty, "cached": full},
         )
-
-
-def fresh(measurement: str, *arguments: object, **environ: str) -> dict[str, float]:
-    """Result of a measurement of fresh.py, taken in a process of its own."""
-    script = Path(__file__).with_name("fresh.py")
-    done = subprocess.run(
-        [sys.executable, str(script), measurement, *map(str, arguments)],
-        env=os.environ | environ,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
 
 
 def check_width(model: SmoothBetaClassifier, t: int, d: int) -> None:
