@@ -21,8 +21,9 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from accuracy import SMOOTHINGS, gam, gp, mean_square, radius, squared
+from accuracy import mean_square
 from functions import FUNCTIONS, Floats, Function, Ints, space
+from peers import SMOOTHINGS, gam, gp, radius, squared
 from report import environment
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
