@@ -186,6 +186,10 @@ def lines_of_the_tutorial():
 def test_every_line_of_the_tutorial_runs(say, here):
     lines = lines_of_the_tutorial()
     assert len(lines) >= 12
+    districts = ["north", "north", "south"], [5, 7, 3], [0.0, 5.0, 1.0], [4.0, 5.0, -6.0]
+    write_csv(
+        here / "districts.csv", ["district", "people", "lon", "lat"], *map(np.array, districts)
+    )
     for line in lines:
         command, _, target = line.partition(" > ")
         if not line.startswith("betafield "):  # a pipe, which takes a shell
