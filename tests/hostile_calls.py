@@ -237,6 +237,7 @@ OPTIONS = {
     "method": "auto",
     "scale": "range",
     "bounds": lambda: [(0, 1)],
+    "pos_label": 1,
     "prior": (1.0, 1.0),
     "sharing": "exact",
     "n_jobs": None,
@@ -411,6 +412,8 @@ def _room_calls():
         "is_affine": {"context": _array(PAIRS)},
         "elevate": {"context": _array(PAIRS), "degree": 3},
         "checked": {"context": _array(PAIRS)},
+        "by_row": {"which": lambda: ["a", "b"], "contexts": lambda: {"a": [0, 1], "b": [0.5, 1]}},
+        "Unknown": {"alpha": 1.5, "beta": 30.0, "name": "lapse"},
     }
     for name, arguments in numbers.items():
         _put(f"contexts.{name}", _function(getattr(contexts, name), **arguments))

@@ -374,6 +374,40 @@ def test_the_success_is_never_guessed_by_the_alphabet(say, refuse):
     assert load("sides.beta").pos_label_ == "left"
 
 
+def test_rates_that_are_not_known(say, refuse):
+    rng = np.random.default_rng(0)
+    x = np.round(rng.uniform(size=80), 2)
+    write_csv("t.csv", ["x", "y"], x, (rng.uniform(size=80) < 0.5 + 0.4 * x).astype(int))
+    asked = ("fit", "t.csv", "--features", "x", "--outcome", "y", "--method", "process", "--force")
+    status, told, err = say(*asked, "--guess", "1/2", "--lapse", "~Beta(1.5, 30)")
+    assert status == 0
+    assert "--lapse is not known, Beta(1.5, 30)" in err
+    assert "lapse was not known: 0." in told
+    twin = SmoothBetaClassifier(method="process").fit(
+        pa.table({"x": x}),
+        rows_labels("t.csv"),
+        context=contexts.guess_lapse(0.5, contexts.Unknown(1.5, 30)),
+    )
+    assert load("t.beta").rates_["lapse"].alpha == twin.rates_["lapse"].alpha
+    (rate,) = json.loads(say("info", "t.beta", "--json")[1])["rates"]
+    assert rate["name"] == "lapse"
+    assert rate["low"] < rate["mean"] < rate["high"]
+    err = say(*asked, "--sensitivity", "92/100", "--specificity", "0.4")[2]
+    assert "--sensitivity is not known, Beta(93, 9)" in err
+    for option, found in (
+        ("--lapse", "~Beta(1)"),
+        ("--lapse", "~Beta(0, 1)"),
+        ("--lapse", "~N(0, 1)"),
+    ):
+        refuse(2, "--lapse: ", *asked, option, found)
+    refuse(2, "counts of a study", *asked, "--sensitivity", "9/8", "--specificity", "0.9")
+    refuse(2, "--attenuated", *asked, "--attenuated", "~Beta(1, 1)", "--gain", "0.5")
+
+
+def rows_labels(path):
+    return [int(row["y"]) for row in rows_of(path)]
+
+
 def test_counts_have_their_success(refuse):
     write_csv("t.csv", ["x", "k", "n"], [1, 2, 3], [1, 2, 3], [4, 4, 4])
     counted = ("--successes", "k", "--trials", "n", "--features", "x")

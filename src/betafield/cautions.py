@@ -36,6 +36,8 @@ SHARED = (
 
 # The logarithm of that ratio below which trials speak against a monotone field.
 AGAINST = -3.0
+# The size of a prior, in trials, below which it says little of a rate.
+FEW_TRIALS = 10.0
 # Features beyond which no basis follows all that might be.
 FEW_FEATURES = 3
 
@@ -47,7 +49,8 @@ class FieldWarning(UserWarning):
 def after_learning(field: AnyField) -> None:
     """Warn of what a field that has just been learned shows."""
     if isinstance(field, SmoothField):
-        for said in chain(_of_features(field), _of_rows(field), _of_basis(field), _of_signs(field)):
+        every = _of_features, _of_rows, _of_basis, _of_signs, _of_rates
+        for said in chain.from_iterable(each(field) for each in every):
             _warn(said)
 
 
@@ -108,6 +111,18 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
             yield (
                 f"X: trials at a place vary {spread:.1f} times as much as independent ones would, "
                 f"so intervals are too narrow; {SHARED}"
+            )
+
+
+def _of_rates(field: SmoothField) -> Iterator[str]:
+    """Yield rates that outcomes alone cannot tell from π, if little was known of them before."""
+    for j, rate in enumerate(field.sums.rates):
+        if rate.alpha + rate.beta < FEW_TRIALS and field.sums.all_have(j):
+            yield (
+                f"context: the rate {rate.name!r} is not known for any trial, and its prior, "
+                f"Beta({rate.alpha:g}, {rate.beta:g}), says less than {FEW_TRIALS:g} trials would; "
+                "outcomes alone can hardly tell it from the probability that is learned, so give "
+                "counts of a study, or trials for which it is known"
             )
 
 

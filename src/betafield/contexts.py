@@ -14,22 +14,41 @@ non-negative terms, of success and of failure alike; coefficients of powers do n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import bernstein, checks
-from betafield.rates import cell, numbers, outcomes, rates, require, require_rate, spelled
+from betafield import bernstein, checks, families, formulas, powers
+from betafield.families import ContextFamily, Unknown
+from betafield.formulas import stacked
+from betafield.rates import cell, numbers, outcomes, require, require_rate, spelled
+
+__all__ = [
+    "ContextFamily",
+    "Unknown",
+    "affine",
+    "attenuated",
+    "background",
+    "by_row",
+    "checked",
+    "diagnostic",
+    "elevate",
+    "guess_lapse",
+    "is_affine",
+    "likelihood",
+    "mirrored",
+    "polynomial",
+    "pooled",
+    "probability",
+    "randomized_response",
+]
 
 Floats = npt.NDArray[np.float64]
 
 # What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
 _ROUNDING = 1e-12
-# Coefficients of a polynomial within [0, 1] of any degree that can be used are smaller.
-_LARGEST = 1e100
-# A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
-_HIGHEST_DEGREE = 100
 
 
 # Named distortions -------------------------------------------------------------------------
@@ -60,8 +79,9 @@ def affine(gain: Any, offset: Any) -> Floats:
     >>> contexts.affine(gain=0.5, offset=0.2)
     array([0.2, 0.7])
     """
+    families.require_known(gain=gain, offset=offset)
     gain, offset = numbers(gain=gain, offset=offset)
-    ends = _stacked(offset, offset + gain)
+    ends = stacked(offset, offset + gain)
     require(
         (ends >= -_ROUNDING) & (ends <= 1.0 + _ROUNDING),
         lambda at: (
@@ -74,7 +94,7 @@ def affine(gain: Any, offset: Any) -> Floats:
     return ends.clip(0.0, 1.0)
 
 
-def guess_lapse(guess: Any, lapse: Any = 0.0) -> Floats:
+def guess_lapse(guess: Any, lapse: Any = 0.0) -> Any:
     """Context of a task that can be solved by luck and missed by inattention.
 
     P(success) = guess + (1 − guess − lapse) π, as in psychophysics: with n alternatives the
@@ -99,18 +119,10 @@ def guess_lapse(guess: Any, lapse: Any = 0.0) -> Floats:
     array([[0.5 , 0.98],
            [0.25, 0.98]])
     """
-    guess, lapse = rates(guess=guess, lapse=lapse)
-    require(
-        guess + lapse <= 1.0 + _ROUNDING,
-        lambda at: (
-            f"guess and lapse{checks.where(at)}: found guess {spelled(guess, at)} and lapse "
-            f"{spelled(lapse, at)}; together they must be at most 1"
-        ),
-    )
-    return _stacked(guess, 1.0 - lapse)
+    return families.made(formulas.guess_lapse, formulas.require_room, guess=guess, lapse=lapse)
 
 
-def diagnostic(sensitivity: Any, specificity: Any) -> Floats:
+def diagnostic(sensitivity: Any, specificity: Any) -> Any:
     """Context of a test that misses some cases and raises some false alarms.
 
     P(positive) = (1 − specificity) + (sensitivity + specificity − 1) π, where π is the true
@@ -134,11 +146,10 @@ def diagnostic(sensitivity: Any, specificity: Any) -> Floats:
     >>> contexts.diagnostic(sensitivity=0.8, specificity=0.75)
     array([0.25, 0.8 ])
     """
-    sensitivity, specificity = rates(sensitivity=sensitivity, specificity=specificity)
-    return _stacked(1.0 - specificity, sensitivity)
+    return families.made(formulas.diagnostic, sensitivity=sensitivity, specificity=specificity)
 
 
-def attenuated(factor: Any) -> Floats:
+def attenuated(factor: Any) -> Any:
     """Context of a success made rarer by a known factor: fatigue, attention, position bias.
 
     P(success) = factor · π.
@@ -162,11 +173,10 @@ def attenuated(factor: Any) -> Floats:
     array([[0. , 1. ],
            [0. , 0.5]])
     """
-    (factor,) = rates(factor=factor)
-    return _stacked(np.zeros(()), factor)
+    return families.made(formulas.attenuated, factor=factor)
 
 
-def background(rate: Any) -> Floats:
+def background(rate: Any) -> Any:
     """Context of a response that also occurs on its own, such as control mortality (Abbott).
 
     P(response) = rate + (1 − rate) π, where π is the probability that the treatment does it.
@@ -189,11 +199,10 @@ def background(rate: Any) -> Floats:
     >>> contexts.background(0.2)
     array([0.2, 1. ])
     """
-    (rate,) = rates(rate=rate)
-    return _stacked(rate, np.ones(()))
+    return families.made(formulas.background, rate=rate)
 
 
-def randomized_response(truth: Any, yes: Any = 0.5) -> Floats:
+def randomized_response(truth: Any, yes: Any = 0.5) -> Any:
     """Context of a survey that protects its respondents by chance (Warner).
 
     Each tells the truth with probability `truth`, and otherwise lets a coin answer, which says
@@ -215,11 +224,11 @@ def randomized_response(truth: Any, yes: Any = 0.5) -> Floats:
     >>> contexts.randomized_response(truth=0.5)
     array([0.25, 0.75])
     """
-    truth, yes = rates(truth=truth, yes=yes)
-    return _stacked((1.0 - truth) * yes, 1.0 - (1.0 - truth) * (1.0 - yes))
+    families.require_different(truth=truth, yes=yes)
+    return families.made(formulas.randomized_response, truth=truth, yes=yes)
 
 
-def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Floats:
+def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Any:
     """Context of one test on a pool of samples, positive if any of them is.
 
     P(positive) = (1 − specificity) + (sensitivity + specificity − 1) (1 − (1−π)^size), where π is
@@ -247,14 +256,10 @@ def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Floats:
     array([[0. , 0.5, 1. ],
            [0. , 1. , 1. ]])
     """
-    sizes, hit, quiet = numbers(size=size, sensitivity=sensitivity, specificity=specificity)
-    whole = (sizes >= 1.0) & (sizes <= bernstein.HIGHEST) & (sizes == np.floor(sizes))
-    rule = f"a whole number from 1 to {bernstein.HIGHEST} is needed"
-    checks.require_all(whole, "size", sizes, rule)
-    require_rate("sensitivity", hit)
-    require_rate("specificity", quiet)
-    found = bernstein.any_of(sizes)
-    return (1.0 - quiet)[..., None] * (1.0 - found) + hit[..., None] * found
+    families.require_known(size=size)
+    return families.made(
+        formulas.pooled, size=size, sensitivity=sensitivity, specificity=specificity
+    )
 
 
 def polynomial(coefficients: Any) -> Floats:
@@ -284,14 +289,35 @@ def polynomial(coefficients: Any) -> Floats:
     array([[0., 0., 1.],
            [0., 1., 1.]])
     """
-    powers = _power_rows(coefficients)
-    rule = f"from {-_LARGEST:g} to {_LARGEST:g} are possible"
-    checks.require_all(np.abs(powers) <= _LARGEST, "coefficients", powers, rule)
-    context = bernstein.from_powers(powers)
-    while not _fits(context).all() and context.shape[-1] <= _HIGHEST_DEGREE:
-        context = bernstein.elevated(context, context.shape[-1])
-    require(_fits(context), lambda at: _misfit(powers[at], at))
-    return context.clip(0.0, 1.0)
+    return powers.as_context(coefficients)
+
+
+def by_row(which: Any, contexts: Mapping[Any, Any]) -> Any:
+    """Contexts of trials that come from several labs, tests or blocks: one of each, row by row.
+
+    Parameters
+    ----------
+    which : column of t labels
+        To which each trial belongs.
+    contexts : mapping of labels to contexts
+        One context each, with known rates or unknown ones. One `Unknown` object that stands in
+        several of them is one rate.
+
+    Returns
+    -------
+    array of shape (t, n + 1), or `ContextFamily` of t rows if a rate is unknown
+
+    Examples
+    --------
+    Lab A validated its test on 100 positives, of which it found 91; that of lab B is known:
+
+    >>> from betafield import contexts
+    >>> found = contexts.Unknown(92, 10, name="sensitivity in A")
+    >>> tests = {"A": contexts.diagnostic(found, 0.98), "B": contexts.diagnostic(0.85, 0.97)}
+    >>> contexts.by_row(["A", "B", "A"], tests)
+    ContextFamily(3 rows, sensitivity in A ~ Beta(92, 10))
+    """
+    return families.by_row(which, contexts, checked)
 
 
 # What can be asked of any context ----------------------------------------------------------
@@ -429,6 +455,7 @@ def checked(context: Any) -> Floats:
     ValueError: context row 1, column 1 (success probability at π = 1): found 1.2;
     it must be within [0, 1]
     """
+    families.refuse("context", context)
     values = np.array(checks.array("context", context))
     if not values.ndim or not values.shape[-1]:
         raise ValueError(
@@ -440,10 +467,6 @@ def checked(context: Any) -> Floats:
 
 
 # Coefficients ------------------------------------------------------------------------------
-
-
-def _stacked(*coefficients: Floats) -> Floats:
-    return np.stack(np.broadcast_arrays(*coefficients), axis=-1)
 
 
 def _require_broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> None:
@@ -464,37 +487,3 @@ def _wrong_coefficient(context: Floats, at: tuple[int, ...]) -> str:
 def _meaning(column: int, degree: int) -> str:
     ends = {0: "success probability at π = 0", degree: "success probability at π = 1"}
     return ends.get(column, f"Bernstein coefficient {column} of degree {degree}")
-
-
-def _power_rows(coefficients: Any) -> Floats:
-    powers = checks.array("coefficients", coefficients)
-    if powers.ndim not in (1, 2) or not powers.shape[-1]:
-        raise ValueError(
-            f"coefficients: found an array of shape {powers.shape}; "
-            "one row (p + 1,), or one row a trial (t, p + 1), is needed"
-        )
-    require(
-        np.isfinite(powers),
-        lambda at: (
-            f"coefficients{cell(at)} (of π^{at[-1]}): found {spelled(powers, at)}; "
-            "a finite number is needed"
-        ),
-    )
-    return powers
-
-
-def _fits(context: Floats) -> npt.NDArray[np.bool_]:
-    good = (context >= -_ROUNDING) & (context <= 1.0 + _ROUNDING)
-    return np.asarray(good.all(axis=-1))
-
-
-def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
-    """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
-    point, value = bernstein.farthest(powers)
-    start = f"coefficients{checks.where(at)}: success probability is {value:.6g} at π = {point:.6g}"
-    if -_ROUNDING <= value <= 1.0 + _ROUNDING:
-        return (
-            f"{start}, too near to {value:.0f} for Bernstein coefficients within [0, 1] up to "
-            f"degree {_HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
-        )
-    return f"{start}; it must stay within [0, 1] for every π in [0, 1]"

@@ -94,6 +94,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         How far trials reach along each feature, in its own units. Not with windows.
     relevance_ : array of shape (d,)
         Inverse length scales in shares of the domain, 1 for the most relevant feature.
+    rates_ : dict
+        Of contexts with rates that are not known: what is believed of each, by name, as the Beta
+        law (of one row) with its mean and variance.
     settled_ : bool
         Whether all of that was learned from all trials there are; see `settle`.
     bandwidth_ : float

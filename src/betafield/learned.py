@@ -12,6 +12,7 @@ from betafield import trials
 from betafield.field import Field
 from betafield.methods import AnyField
 from betafield.options import Options
+from betafield.posteriors import Beta
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -107,6 +108,12 @@ class Learned:
     def group_deviation_(self) -> float:
         """The standard deviation of what groups share, in log-odds; 0 if there are none."""
         return self._smooth("group_deviation_", "bandwidth_").group_deviation
+
+    @property
+    def rates_(self) -> dict[str, Beta]:
+        """What is believed of the unknown rates of contexts, by name."""
+        field = self.field_
+        return dict(field.rates) if isinstance(field, SmoothField) else {}
 
     @property
     def settled_(self) -> bool:

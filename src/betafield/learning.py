@@ -12,6 +12,7 @@ import numpy.typing as npt
 from betafield import priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
+from betafield.families import ContextFamily
 from betafield.field import Field
 from betafield.options import Options
 from betafield.sums import Sums
@@ -33,7 +34,7 @@ class Trials(NamedTuple):
     columns : array of shape (K, t)
         How many ended in each class.
     weight : array of shape (t,) or None
-    context : array of shape (t, p + 1) or None
+    context : array of shape (t, p + 1), ContextFamily of t rows, or None
     group : array of shape (t,) or None
         A number per group of trials.
     is_apart : bool
@@ -43,7 +44,7 @@ class Trials(NamedTuple):
     points: Floats
     columns: Columns
     weight: Floats | None = None
-    context: Floats | None = None
+    context: trials.Context | None = None
     group: Floats | None = None
     is_apart: bool = False
 
@@ -111,7 +112,7 @@ def located(
     return points, evidence
 
 
-def require_two_classes(n_classes: int, context: Floats | None) -> None:
+def require_two_classes(n_classes: int, context: trials.Context | None) -> None:
     """Raise for contexts of more than two classes."""
     if context is not None and n_classes > 2:
         raise ValueError(
@@ -125,11 +126,15 @@ def in_windows(
     classes: npt.NDArray[np.generic],
     bounds: Floats,
     sums: Sums,
+    rates: Floats | None = None,
 ) -> Field:
-    """Return the field of windows that knows the trials of these sums."""
+    """Return the field of windows that knows the trials of these sums.
+
+    Rates that are not known are taken to be these; None: the means of their priors.
+    """
     measured = units.measure(options.scale, bounds, bounds.T, lambda: np.ones(2))
     field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
-    for part in sums.distinct().trials():  # what is rounded is then rounded once per place
+    for part in sums.distinct().trials(rates):  # what is rounded is then rounded once per place
         field = added(field, Trials(*part))
     return dataclasses.replace(field, options=options)
 
@@ -139,10 +144,22 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
     if some.context is None:
         return encode.plain(some.columns, some.weight)
     require_two_classes(n_classes, some.context)
+    context = known_context(some.context, options)
     if known is not None and known.totals.distorted and options.sharing != known.sharing:
         raise ValueError(
             f"sharing: found {options.sharing!r}; the trials so far were kept for "
             f"{known.sharing!r}, so fit all of them anew"
         )
     polynomials = () if known is None else known.polynomials
-    return encode.distorted(some.columns, some.weight, some.context, options.sharing, polynomials)
+    return encode.distorted(some.columns, some.weight, context, options.sharing, polynomials)
+
+
+def known_context(context: trials.Context, options: Options) -> Floats:
+    """Return contexts for windows, in which no rate can be learned."""
+    if isinstance(context, ContextFamily):
+        raise ValueError(
+            f"context: found rates that are not known, {context!r}, with method="
+            f"{options.method!r} and bandwidth={options.bandwidth!r}; windows need known rates, so "
+            "leave method and bandwidth at their defaults, or give numbers"
+        )
+    return context

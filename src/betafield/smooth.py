@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, monotonic, success, trials, units, weighed
+from betafield import families, learning, monotonic, success, trials, units, weighed
 from betafield.evidence.encode import counted
+from betafield.families import ContextFamily
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.learning import Trials
 from betafield.options import Options
-from betafield.posteriors import Dirichlet, LatentNormal
+from betafield.posteriors import Beta, Dirichlet, LatentNormal
 from betafield.sums import Sums
 from betafield.units import Units
 
@@ -92,7 +93,7 @@ class SmoothField:
         """Return the field that knows these trials too."""
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
-        is_due |= self._loses_logarithms(more)
+        is_due |= self._loses_logarithms(more) or grown.sums.rates != self.sums.rates
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
 
     def _loses_logarithms(self, more: Sums) -> bool:
@@ -103,7 +104,9 @@ class SmoothField:
 
     def supposing(self, more: Sums) -> Self:
         """Return the field as if these trials had been made, with what was found without them."""
-        return dataclasses.replace(self, sums=self.sums.plus(more), **self._found_so_far)
+        sums = self.sums.plus(more)
+        found = self._found_so_far if sums.rates == self.sums.rates else NOTHING_FOUND
+        return dataclasses.replace(self, sums=sums, **found)
 
     def merged(self, other: SmoothField) -> Self:
         """Return the field that knows the trials of both; it is to be settled."""
@@ -267,11 +270,24 @@ class SmoothField:
         """The components in use, the heaviest first; of classes those of the first."""
         return weighed.records(self.smooth[0], self.serving[0][0], self.features)
 
+    @property
+    def rates(self) -> dict[str, Beta]:
+        """What is believed of rates that are not known, by name."""
+        if not self.sums.rates:
+            return {}
+        each = zip(self.sums.rates, self.smooth[0].rates, strict=True)
+        return {rate.name: Beta(*shapes) for rate, shapes in each}
+
     @functools.cached_property
     def windowed(self) -> Field:
         """The same trials in windows of the width that theory has: for guarantees and counts."""
+        return self._in_windows(None)
+
+    def _in_windows(self, rates: Floats | None) -> Field:
+        """Return the same trials in windows; rates that are not known are these, or as believed."""
         options = self.options._replace(method="windows", bandwidth="theory", scale="range")
-        return learning.in_windows(options, self.features, self.classes, self.bounds, self.sums)
+        asked = options, self.features, self.classes, self.bounds
+        return learning.in_windows(*asked, self.sums, rates)
 
     @property
     def windows(self) -> Any:
@@ -310,23 +326,32 @@ class SmoothField:
         return self.windowed.n_near(points)
 
     def posterior_of_all(self, point: Floats) -> Posterior:
-        """Return what is believed at a point (1, d) if all trials had been made there."""
-        return self.windowed.posterior_of_all(point)
+        """Return what is believed at a point (1, d) if all trials had been made there.
+
+        Rates that are not known are taken at their posterior means.
+        """
+        if not self.sums.rates:
+            return self.windowed.posterior_of_all(point)
+        means = np.concatenate([rate.mean() for rate in self.rates.values()])
+        return self._in_windows(means).posterior_of_all(point)
 
     def band(
         self, points: Floats, lipschitz: float, level: float, simultaneous: bool
     ) -> tuple[Floats, Floats]:
         """Return intervals (low, high) that hold π with a probability of at least `level`."""
+        families.require_none(self.sums.rates)
         return self.windowed.band(points, lipschitz, level, simultaneous)
 
     def more_trials(
         self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
     ) -> Floats:
         """Return how many more trials make the band this narrow."""
+        families.require_none(self.sums.rates)
         return self.windowed.more_trials(points, width, lipschitz, level, simultaneous)
 
     def bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
         """Return what computes intervals with a guarantee; raise if there is none."""
+        families.require_none(self.sums.rates)
         return self.windowed.bands(lipschitz, level, simultaneous)
 
     # Inside.
@@ -340,10 +365,13 @@ class SmoothField:
         return {"found": found, "found_at": found_at, "earlier": None}
 
     def _find(self) -> tuple[Found, ...]:
-        from betafield.process.model import find
+        from betafield.process.model import find, find_unknown
 
+        learn = find_unknown if self.sums.rates else find
         has_windows, scale = self.options.method == "auto", _scale(self.options.scale)
-        return tuple(find(each, self.bounds, has_windows, scale=scale) for each in self.per_class())
+        return tuple(
+            learn(each, self.bounds, has_windows, scale=scale) for each in self.per_class()
+        )
 
     def per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
@@ -352,7 +380,7 @@ class SmoothField:
         points, counts, context, unit, group = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
         chosen = [1] if last == 2 else range(last)
-        kept = group, self.sums.is_apart
+        kept = group, self.sums.is_apart, self.sums.rates
         return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
 
 
@@ -397,10 +425,13 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     """Return the sums of trials of which a field may learn."""
     learning.require_two_classes(len(field.classes), some.context)
     _require_few_groups(field, some)
-    seen = counted(some.columns, some.weight, some.context)
+    family, context = None, some.context
+    if isinstance(context, ContextFamily):
+        family, context = context, context.at_means()
+    seen = counted(some.columns, some.weight, context)
     units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
     is_apart = some.is_apart or field.sums.is_apart
-    return Sums.of(some.points, len(field.classes), seen, some.group, is_apart)
+    return Sums.of(some.points, len(field.classes), seen, some.group, is_apart, family)
 
 
 def _require_few_groups(field: SmoothField, some: Trials) -> None:

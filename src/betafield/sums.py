@@ -10,6 +10,8 @@ are kept as they are, equal ones apart.
 
 Contexts are kept by their number of coefficients: none for trials seen as they are, two for affine
 contexts, and more for polynomials. They are raised to one degree only where they are asked for.
+Under rates that are not known, coefficients at all corners (`betafield.families`) are kept side by
+side, by minus their number per corner.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import bernstein, contexts
+from betafield import bernstein, contexts, families
 from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
+from betafield.families import ContextFamily, Rate
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -45,7 +48,7 @@ class Part(NamedTuple):
     points : array of shape (r, d)
     counts : integer array of shape (c, r)
     context : array of shape (r, p + 1)
-        p + 1 is 0 for trials seen as they are.
+        p + 1 is 0 for trials seen as they are; (r, 2^u (p + 1)) under u unknown rates.
     group : array of shape (r,) or None
         The number of their group; None: trials have none.
     """
@@ -76,7 +79,7 @@ class Rows(NamedTuple):
     counts : integer array of shape (K, r)
         Trials per class, in units of `unit`.
     context : array of shape (r, p + 1) or None
-        None if all trials were seen as they are.
+        None if all trials were seen as they are. If rates are unknown, (r, 2^u (p + 1)).
     unit : float
     group : array of shape (r,) or None
     """
@@ -101,6 +104,8 @@ class Sums:
         By number of coefficients of the context.
     is_apart : bool
         Whether rows are kept as they are.
+    rates : tuple of Rate
+        Those that are not known, by name.
 
     Examples
     --------
@@ -118,6 +123,7 @@ class Sums:
     totals: Totals = field(default_factory=Totals)
     parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     is_apart: bool = False
+    rates: tuple[Rate, ...] = ()
 
     @classmethod
     def of(
@@ -127,28 +133,46 @@ class Sums:
         seen: Counted,
         group: Floats | None = None,
         is_apart: bool = False,
+        family: ContextFamily | None = None,
     ) -> Sums:
-        """Return the sums of trials at points of their rows."""
+        """Return the sums of trials at points of their rows, which may be under unknown rates."""
         rows, counts, context, totals = seen
         if rows is not None:
             points, group = points[rows], None if group is None else group[rows]
-        parts = _by_kind(Part(points + 0.0, counts, _no_context(points, context), group))
+        part = Part(points + 0.0, counts, _no_context(points, context), group)
+        if family is None:
+            parts = _by_kind(part)
+        else:
+            parts = _by_kind_of_family(
+                part, family.corners if rows is None else family.corners[rows]
+            )
         every = {kind: (part,) for kind, part in parts.items()}
-        return cls(points.shape[1], n_classes, totals, every, is_apart)
+        rates = () if family is None else family.rates
+        return cls(points.shape[1], n_classes, totals, every, is_apart, rates)
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums of both, whose trials must be kept in the same way."""
         if self.size and other.size:
             _require_alike(self, other)
         is_apart = self.is_apart or other.is_apart
-        kinds = sorted({*self.parts, *other.parts})
+        rates = families.together(self.rates, other.rates)
+        ours, theirs = self._under(rates), other._under(rates)
+        kinds = sorted({*ours, *theirs})
         parts = {
-            kind: _few((*self.parts.get(kind, ()), *other.parts.get(kind, ())), is_apart)
-            for kind in kinds
+            kind: _few((*ours.get(kind, ()), *theirs.get(kind, ())), is_apart) for kind in kinds
         }
         totals = self.totals.plus(other.totals)
         require_few(totals)
-        return Sums(self.d, self.n_classes, totals, parts, is_apart)
+        return Sums(self.d, self.n_classes, totals, parts, is_apart, rates)
+
+    def _under(self, rates: tuple[Rate, ...]) -> Mapping[int, tuple[Part, ...]]:
+        """Return all parts, with corners of these rates."""
+        if rates == self.rates:
+            return self.parts
+        return {
+            kind: tuple(_widened(part, kind, self.rates, rates) for part in each)
+            for kind, each in self.parts.items()
+        }
 
     def distinct(self) -> Sums:
         """Return the same sums with every place once, sorted; rows that are kept apart, sorted."""
@@ -160,15 +184,36 @@ class Sums:
         """Whether trials have groups."""
         return any(part.group is not None for each in self.parts.values() for part in each)
 
+    def all_have(self, j: int) -> bool:
+        """Return whether the contexts of all trials depend on the j-th unknown rate."""
+        number = 2 ** len(self.rates)
+        own = np.arange(number) >> j & 1 == 1
+        for kind, each in self.parts.items():
+            for part in each:
+                if kind >= 0:
+                    return False
+                corners = part.context.reshape(part.size, number, -kind)
+                if np.any((corners[:, own] == corners[:, ~own]).all(axis=(1, 2))):
+                    return False
+        return True
+
     def groups(self) -> Floats:
         """Return the groups of all trials, in any order and any number of times."""
         each = [part.group for p in self.parts.values() for part in p if part.group is not None]
         return np.concatenate(each) if each else np.zeros(0)
 
-    def trials(self) -> Iterator[tuple[Floats, Columns, Floats | None, Floats | None]]:
-        """Yield all trials as points, trials per class, weights and contexts."""
-        for each in self.parts.values():
+    def trials(
+        self, rates: Floats | None = None
+    ) -> Iterator[tuple[Floats, Columns, Floats | None, Floats | None]]:
+        """Yield all trials as points, trials per class, weights and contexts.
+
+        Rates that are not known are taken to be these; None: the means of their priors.
+        """
+        rates = families.means(self.rates) if rates is None else rates
+        for kind, each in self.parts.items():
             points, counts, context, _ = _concatenated(each)
+            if kind < 0:
+                context = families.at(context.reshape(len(points), -1, -kind), rates)
             among = context if context.shape[1] else None
             yield points, counts[: self.n_classes].astype(np.int64), None, among
             for k, fractions in enumerate(counts[self.n_classes :]):
@@ -193,14 +238,24 @@ class Sums:
     def rows(self) -> Rows:
         """Return all trials, in any order: contexts of one degree, fractions counted in."""
         parts = [_concatenated(each) for each in self.parts.values()]
-        degree = max(max(part.context.shape[1] for part in parts) - 1, 1)
-        is_plain = all(part.context.shape[1] == 0 for part in parts)
-        context = None if is_plain else np.concatenate([_raised(p, degree) for p in parts])
+        context = None if set(self.parts) <= {0} else self._contexts(parts)
         bits = self._bits(parts)
         counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
         points = np.concatenate([part.points for part in parts])
         group = _all_groups(parts)
         return Rows(points, counts, context, 2.0**-bits, group)
+
+    def _contexts(self, parts: list[Part]) -> Floats:
+        """Return the contexts of all parts, of one degree; of unknown rates at all corners."""
+        degree, number = max(max(map(abs, self.parts)) - 1, 1), 2 ** len(self.rates)
+        each = []
+        for kind, part in zip(self.parts, parts, strict=True):
+            if kind < 0:
+                corners = part.context.reshape(part.size, number, -kind)
+                each.append(bernstein.elevated(corners, degree).reshape(part.size, -1))
+            else:
+                each.append(np.tile(_raised(part, degree), (1, number)))
+        return np.concatenate(each)
 
     def _bits(self, parts: list[Part]) -> int:
         """Return how fine counts are told apart: to 2⁻³², if any has fractions."""
@@ -250,6 +305,33 @@ def _by_kind(part: Part) -> dict[int, Part]:
         (part.context.shape[1], ~is_affine, slice(None)),
     ]
     return {kind: part.taken(some, columns) for kind, some, columns in kinds if some.any()}
+
+
+def _by_kind_of_family(part: Part, corners: Floats) -> dict[int, Part]:
+    """Return the same of trials with coefficients (r, 2^u, p + 1) at the corners of rates.
+
+    Those that are the same at all corners are known.
+    """
+    r, number, q = corners.shape
+    is_known = (corners == corners[:, :1]).all(axis=(1, 2))
+    lines = bernstein.is_line(np.ascontiguousarray(corners.reshape(-1, q)))
+    is_affine = lines.reshape(r, number).all(axis=1)
+    found = _by_kind(part._replace(context=corners[:, 0]).taken(is_known)) if is_known.any() else {}
+    for some, columns in ((is_affine, [0, -1]), (~is_affine, range(q))):
+        kept = some & ~is_known
+        if kept.any():
+            chosen = corners[kept][:, :, list(columns)].reshape(int(kept.sum()), -1)
+            found[-len(columns)] = part.taken(kept, [])._replace(context=chosen)
+    return found
+
+
+def _widened(part: Part, kind: int, own: tuple[Rate, ...], every: tuple[Rate, ...]) -> Part:
+    """Return a part whose contexts are at the corners of more rates."""
+    if kind >= 0:
+        return part
+    corners = part.context.reshape(part.size, 2 ** len(own), -kind)
+    wide = families.widened(corners, own, every)
+    return part._replace(context=wide.reshape(part.size, -1))
 
 
 def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:

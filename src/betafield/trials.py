@@ -24,11 +24,13 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from betafield import bernstein, checks, contexts
+from betafield import bernstein, checks, contexts, families
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
+from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Context = Floats | ContextFamily
 
 READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 # Degree of a polynomial context.
@@ -267,10 +269,15 @@ def _hashed(label: Any) -> float:
     return float(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) >> 11)
 
 
-def context(values: Any, n_rows: int) -> Floats | None:
-    """Return one context a row, Bernstein coefficients (t, p + 1); None where none was given."""
+def context(values: Any, n_rows: int) -> Context | None:
+    """Return one context per row, Bernstein coefficients (t, p + 1); None if none was given.
+
+    If a rate is not known: a `ContextFamily` of t rows.
+    """
     if values is None:
         return None
+    if isinstance(values, ContextFamily):
+        return _family(values, n_rows)
     array = contexts.checked(values)
     if array.ndim == 1 and (array.size > MOST_IN_ONE or array.size == n_rows > 2):
         raise ValueError(
@@ -292,6 +299,19 @@ def context(values: Any, n_rows: int) -> Floats | None:
     return np.broadcast_to(array, (n_rows, array.shape[-1]))
 
 
+def known_context(values: Any, n_rows: int) -> Floats | None:
+    """Return one context per row, all of known rates; raise for others."""
+    found = context(values, n_rows)
+    return np.asarray(found) if isinstance(found, ContextFamily) else found
+
+
+def _family(family: ContextFamily, n_rows: int) -> ContextFamily:
+    """Return contexts under unknown rates, one per row."""
+    if len(family) != 1:
+        _require_length("context", family.corners, n_rows)
+    return family.rows(n_rows)
+
+
 def one_context(name: str, values: Any) -> Floats:
     """Return the coefficients (p + 1,) of one context.
 
@@ -301,6 +321,7 @@ def one_context(name: str, values: Any) -> Floats:
     array([0.5, 1. ])
     """
     rule = "the coefficients of a context must be within [0, 1]"
+    families.refuse(name, values)
     row = checks.finite(name, values, rule)
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     if row.ndim != 1 or not 1 <= row.size <= HIGHEST + 1:

@@ -34,7 +34,9 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
     nothing = (np.full(d, np.nan), np.nan, np.nan)
     rest = 1.0 - sum(window.weight for window in smooth.windows)
     rows: list[tuple[Any, ...]] = []
-    for fit, share, one in zip(smooth.fits, smooth.weights, found.components, strict=True):
+    step = max(len(smooth.nodes), 1)  # a process at all nodes of unknown rates is one row
+    every = zip(smooth.fits[::step], smooth.by_component, found.components[::step], strict=True)
+    for fit, share, one in every:
         levels = "" if one.effect is None else [*names, "groups"][one.effect]
         told = ("process", one.link, _units(one.scale), levels, fit.lengths)
         rows.append((*told, *nothing, rest * share))

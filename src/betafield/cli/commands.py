@@ -157,6 +157,8 @@ def fit(
         label, told = reading.success(paths, columns, success)
         for found in () if quiet else [*columns.guessed, *told]:
             terminal.note(f"guessed {found}")
+        for found in () if quiet or distortion is None else distortion.unknown:
+            terminal.note(found)
         model = _unfitted(**settings, bounds=domain, pos_label=label).fit_files(
             paths,
             features=columns.features,

@@ -24,6 +24,7 @@ def described(model: SmoothBetaClassifier) -> Facts:
         "features": _features(model, seen.names),
         "classes": model.classes_.tolist(),
         "success": getattr(model, "pos_label_", None),
+        "rates": _rates(model),
         "distorted": bool(model.field_.totals.distorted),
         "components": _components(model),
         "told": [str(sentence) for sentence in components.told(model)],
@@ -43,6 +44,15 @@ def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts
             "relevance": relevance,
         }
         for name, (low, high), far, relevance in zip(names, *columns, strict=True)
+    ]
+
+
+def _rates(model: SmoothBetaClassifier) -> list[Facts]:
+    """Return what is believed of rates that are not known."""
+    each = [(name, post.mean(), *post.interval(0.95)) for name, post in model.rates_.items()]
+    return [
+        {"name": name, "mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
+        for name, mean, low, high in each
     ]
 
 
@@ -87,6 +97,7 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
         ("classes", _classes(facts)),
         *_near(facts),
         *([("contexts", _contexts(facts))] if facts["distorted"] else []),
+        *(("rate", _rate(each)) for each in facts["rates"]),
     ]
 
 
@@ -157,6 +168,11 @@ def _bandwidth(facts: Facts) -> str:
 
 def _is_ranged(facts: Facts) -> bool:
     return facts["parameters"]["scale"] in ("auto", "range")
+
+
+def _rate(each: Facts) -> str:
+    ends = f"95 % from {each['low']:.4f} to {each['high']:.4f}"
+    return f"{each['name']} was not known: {each['mean']:.4f}, {ends}"
 
 
 def _contexts(facts: Facts) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from betafield.cli.options import fraction
+from betafield.cli.options import fraction, number
 from betafield.cli.usage import UsageError
 
 
@@ -21,6 +21,11 @@ class Family:
     # What an argument is that may stay away, where the function itself says nothing.
     standard: dict[str, float] = field(default_factory=dict)
 
+
+# Rates that studies estimate: 92/100 is then no number but counts.
+STUDIED = ("sensitivity", "specificity")
+_COUNTS = re.compile(r"\s*(\d{1,15})\s*/\s*(\d{1,15})\s*")
+_BETA = re.compile(r"\s*~\s*[Bb]eta\s*\(([^,()]+),([^,()]+)\)\s*")
 
 _TEST = {"sensitivity": "sensitivity", "specificity": "specificity"}
 FAMILIES = (
@@ -39,7 +44,13 @@ class Distortion:
     """A context, of numbers and of columns, as it was asked for."""
 
     family: Family
-    values: dict[str, float | str]
+    values: dict[str, Any]
+
+    @property
+    def unknown(self) -> list[str]:
+        """What is told of rates that are not known."""
+        found = {k: v for k, v in self.values.items() if not isinstance(v, float | str)}
+        return [f"--{k} is not known, Beta({v.alpha:g}, {v.beta:g})" for k, v in found.items()]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,12 +127,42 @@ def distortion(given: Mapping[str, str | None]) -> Distortion | None:
     if not complete:
         missing = [f"--{option}" for option in fitting[0].needed if option not in said]
         raise UsageError(f"{spelled}: {', '.join(missing)} is needed beside it")
-    return Distortion(complete[0], {option: _value(text) for option, text in said.items()})
+    return Distortion(complete[0], {option: _value(option, text) for option, text in said.items()})
 
 
-def _value(text: str) -> float | str:
+def _value(option: str, text: str) -> Any:
+    """Return a number, a column, or a rate that is not known: ~Beta(a, b), or counts of a study."""
+    if text.lstrip().startswith("~"):
+        return _prior(option, text)
+    counts = _COUNTS.fullmatch(text)
+    if counts and option in STUDIED:
+        return _study(option, text, *map(int, counts.groups()))
     found = fraction(text)
     return text if found is None else found
+
+
+def _prior(option: str, text: str) -> Any:
+    from betafield.contexts import Unknown
+
+    shapes = _BETA.fullmatch(text)
+    if not shapes:
+        raise UsageError(f"--{option}: found {text!r}; ~Beta(ALPHA, BETA) is needed")
+    try:
+        alpha, beta = (number(f"--{option}", part) for part in shapes.groups())
+        return Unknown(alpha, beta)
+    except ValueError as error:
+        raise UsageError(f"--{option}: {error}") from error
+
+
+def _study(option: str, text: str, found: int, of: int) -> Any:
+    """Return the rate that a study has estimated: the uniform prior and its counts."""
+    from betafield.contexts import Unknown
+
+    if not 0 <= found <= of or not of:
+        raise UsageError(
+            f"--{option}: found {text!r}; counts of a study are FOUND/OF, such as 92/100"
+        )
+    return Unknown(found + 1, of - found + 1)
 
 
 def _spelled(family: Family) -> str:

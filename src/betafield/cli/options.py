@@ -127,13 +127,20 @@ Guess = Annotated[
     str | None, _option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
 ]
 Lapse = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "Failure by inattention, alone or with --guess.")
+    str | None,
+    _option(
+        CONTEXTS, "RATE", "Failure by inattention, alone or with --guess. ~Beta(1.5, 30): unknown."
+    ),
 ]
 Sensitivity = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "How often a test finds what is there.")
+    str | None,
+    _option(
+        CONTEXTS, "RATE", "How often a test finds what is there. 92/100: unknown, from a study."
+    ),
 ]
 Specificity = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "How often it is silent where nothing is.")
+    str | None,
+    _option(CONTEXTS, "RATE", "How often it is silent where nothing is; as --sensitivity."),
 ]
 PoolSize = Annotated[
     str | None,

@@ -52,7 +52,7 @@ class Checked(NamedTuple):
     labels: npt.NDArray[Any] | None = None
     counts: Ints | None = None
     weight: Floats | None = None
-    context: Floats | None = None
+    context: trials.Context | None = None
     group: Floats | None = None
 
     @property

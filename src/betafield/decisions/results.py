@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, trials
+from betafield import checks, families, trials
+from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,16 +38,19 @@ def _is_outcome(value: Any) -> bool:
     return is_known and bool(value in (0, 1))
 
 
-def contexts(context: Any, t: int) -> Floats | None:
+def contexts(context: Any, t: int) -> Any:
     """Return the contexts of t trials, of shape (t, p + 1), or (1, p + 1) if all have the same one.
+
+    That of one trial may be under rates that are not known.
 
     Examples
     --------
     >>> contexts([0.5, 1.0], 3)
     array([[0.5, 1. ]])
     """
-    if context is None:
-        return None
+    if context is None or (isinstance(context, ContextFamily) and t == len(context) == 1):
+        return context
+    families.refuse("context", context)
     rows = checks.finite("context", context)
     trials.context(rows, t)
     return np.atleast_2d(rows)

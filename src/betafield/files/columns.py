@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.families import ContextFamily
 from betafield.files.optional import arrow
 
 _CONTEXT = (
@@ -130,6 +131,8 @@ def _context(context: Any) -> Any:
         return context
     if isinstance(context, list | tuple) and any(isinstance(each, str) for each in context):
         return _names("context", context)
+    if isinstance(context, ContextFamily) and len(context) == 1:
+        return context
     array = np.atleast_2d(checks.array("context", context, _CONTEXT))
     if array.shape[0] != 1:
         raise ValueError(f"context: found shape {array.shape}; {_CONTEXT}")

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from betafield import checks, contexts
+from betafield import contexts
 from betafield.posteriors.base import (
     Floats,
     Generator,
@@ -67,7 +67,7 @@ def one_per_row(post: Posterior, context: Any) -> Floats:
             f"context: the posterior has {post.shape[-1]} classes; contexts need two, success and "
             "failure, such as one class and all others, marginal(k)"
         )
-    values = contexts.checked(checks.array("context", context))
+    values = contexts.checked(context)
     rule = f"one context (p + 1,) or (1, p + 1) for all rows, or one per row ({len(post)}, p + 1)"
     if values.ndim > 2 or (values.ndim == 2 and len(values) not in (1, len(post))):
         raise ValueError(f"context: found shape {values.shape}; {rule} is needed")

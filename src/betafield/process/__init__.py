@@ -3,6 +3,7 @@
 Pure functions of immutable values; nothing here knows of estimators. In the order of the data:
 
     model         sums by place → what is believed anywhere: `find`, `build`, `Smooth`
+    unknown       rates of contexts that are not known: nodes of their posterior
     finding       what process and windows are to be like;  found: plain values to be kept
     sums          trials by place;  boxes: own units, ranks or logarithms to the unit box
     scales        which of them, by evidence

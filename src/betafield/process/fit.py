@@ -84,8 +84,9 @@ class Problem(NamedTuple):
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
-        """Return the log density of θ, up to a constant."""
-        return -0.5 * float(np.sum(self.precision(theta) * (theta - self.centre) ** 2))
+        """Return the log density of θ and of the rates of contexts, up to a constant."""
+        away = self.precision(theta) * (theta - self.centre) ** 2
+        return self.rows.share - 0.5 * float(np.sum(away))
 
 
 class Ascent(NamedTuple):

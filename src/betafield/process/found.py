@@ -75,14 +75,21 @@ class Found(NamedTuple):
     ----------
     components : tuple of Component
         Processes, weighed by evidence among themselves, the heaviest first: windows are in its
-        units.
+        units. If there are nodes, each process at all of them before the next process.
     windows : tuple of Window
         The process has the weight that they leave.
     spread : array of shape (d,)
         Variance between levels of every feature, on the logit scale, that a new level has on top;
         empty: no feature has levels.
+    nodes : array of shape (k, u)
+        Values of the rates that are not known at which every process is fitted; empty: all are
+        known.
+    shares : array of shape (k,)
+        Logarithms of what they weigh before any trial.
     """
 
     components: tuple[Component, ...]
     windows: tuple[Window, ...] = ()
     spread: Floats = NONE
+    nodes: Floats = NONE
+    shares: Floats = NONE

@@ -29,16 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import law
-from betafield.process.basis import Effects, Prior
 from betafield.process.boxes import Box
 from betafield.process.ensemble import Member, members
 from betafield.process.finding import alone, find, inside, is_repeated, places
-from betafield.process.fit import Fit, Problem, groups, settled, weights
+from betafield.process.fit import Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
 from betafield.process.likelihood import success
-from betafield.process.links import LINKS
 from betafield.process.residuals import (
     corrected,
     logit_variance,
@@ -50,11 +48,12 @@ from betafield.process.residuals import (
 )
 from betafield.process.rows import FINE, Levels, Rows
 from betafield.process.scales import boxed
-from betafield.process.sums import Sums
+from betafield.process.sums import Sums, at
 from betafield.process.trees import Trees
+from betafield.process.unknown import find_unknown, fit_of, matched, moments
 from betafield.windows import Forest, Places
 
-__all__ = ["Component", "Found", "Smooth", "Sums", "Window", "build", "find"]
+__all__ = ["Component", "Found", "Smooth", "Sums", "Window", "build", "find", "find_unknown"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -113,6 +112,8 @@ class Smooth:
         Variance between levels of every feature.
     levels : tuple of array or None
         Levels of every feature that were seen, in units of the first box; None: it has none.
+    nodes : array of shape (k, u)
+        Values of rates that are not known; fits are those of every component at all of them.
     """
 
     boxes: tuple[Box, ...]
@@ -121,6 +122,7 @@ class Smooth:
     fine: Rows | None = None
     spread: Floats = field(default_factory=lambda: NONE)
     levels: Levels = ()
+    nodes: Floats = field(default_factory=lambda: NONE)
 
     @functools.cached_property
     def surfaces(self) -> list[Surface]:
@@ -137,6 +139,22 @@ class Smooth:
         """The joint posterior of the processes, as draws are made of it."""
         kept, _ = law.counted(self.weights)
         return members({int(i): self.fits[i] for i in kept})
+
+    @property
+    def by_component(self) -> Floats:
+        """The weights of the components, at all nodes together."""
+        return np.asarray(self.weights.reshape(-1, max(len(self.nodes), 1)).sum(axis=1))
+
+    @property
+    def node_weights(self) -> Floats:
+        """The weights of the nodes, in all components together."""
+        return np.asarray(self.weights.reshape(-1, max(len(self.nodes), 1)).sum(axis=0))
+
+    @property
+    def rates(self) -> list[tuple[Floats, Floats]]:
+        """Shapes of the Beta laws with mean and variance of what is believed of unknown rates."""
+        told = [matched(*moments(x, self.node_weights)) for x in self.nodes.T]
+        return [(np.array([alpha]), np.array([beta])) for alpha, beta in told]
 
     @property
     def box(self) -> Box:
@@ -276,30 +294,25 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
             rows[scale, effect] = sums.rows(boxes[scale], levels=kept)
     each = tuple(boxes[component.scale] for component in found.components)
     fits = tuple(
-        _settled(rows[component.scale, component.effect], component)
-        for component in found.components
+        fit_of(rows[one.scale, one.effect], found, i) for i, one in enumerate(found.components)
     )
     if not found.windows:
-        return Smooth(each, fits)
-    fine = sums.rows(each[0], FINE, levels)
+        return Smooth(each, fits, nodes=found.nodes)
+    fine = _fine(sums, each[0], levels, Smooth(each, fits, nodes=found.nodes))
     held = tuple(
         np.unique(fine.x[:, a]) if found.spread.size and at is not None else None
         for a, at in enumerate(levels)
     )
-    return Smooth(each, fits, found.windows, fine, found.spread, held)
+    return Smooth(each, fits, found.windows, fine, found.spread, held, found.nodes)
+
+
+def _fine(sums: Sums, box: Box, levels: Levels, process: Smooth) -> Rows:
+    """Return trials by place or fine cell, at the means of rates that are not known."""
+    rows = sums.rows(box, FINE, levels)
+    if not process.nodes.size:
+        return rows
+    return rows._replace(context=at(rows.context, process.node_weights @ process.nodes))
 
 
 def _needs_levels(found: Found) -> bool:
     return bool(found.windows) or any(each.effect is not None for each in found.components)
-
-
-def _settled(rows: Rows, component: Component) -> Fit:
-    link = next(link for link in LINKS if link.name == component.link)
-    rows = rows._replace(correlation=component.correlation)
-    prior = Prior(link.scale, float(rows.n.sum()), component.smoothness)
-    if rows.is_grouped:
-        prior = prior._replace(effects=groups(rows))
-    elif component.effect is not None:
-        at = np.unique(rows.x[:, component.effect])
-        prior = prior._replace(effects=Effects(component.effect, at))
-    return settled(Problem(rows, link, prior), component.theta)

@@ -25,9 +25,9 @@ def refitted(sums: Sums, bounds: Floats, found: Found) -> Found:
     the ranks of trials that are not all trials of the same kind.
     """
     components: dict[tuple[Any, ...], Component] = {}
-    for component in found.components:
-        unranked = _unranked(component)
-        components.setdefault(_kind(unranked), unranked)
+    for i, component in enumerate(found.components):
+        unranked, node = _unranked(component), i % max(len(found.nodes), 1)
+        components.setdefault((node, *_kind(unranked)), unranked)
     kept = found._replace(components=tuple(components.values()))
     fits = build(sums, bounds, kept._replace(windows=())).fits
     climbed = [climb(fit.problem, fit.theta, fit.mode.f, STEPS).mode.theta for fit in fits]

@@ -115,6 +115,8 @@ class Rows(NamedTuple):
         Whether the last coordinate is the number of a group.
     correlation : float
         ρ, between any two trials of a row.
+    share : float
+        Logarithm of how likely the rates were before at which contexts are taken.
     """
 
     x: Floats
@@ -125,6 +127,7 @@ class Rows(NamedTuple):
     is_places: bool = True
     is_grouped: bool = False
     correlation: float = 0.0
+    share: float = 0.0
 
     @property
     def d(self) -> int:

@@ -15,6 +15,8 @@ FAR, LOUD = 50.0, 12.0
 MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9
 # Matérn's ν that may be asked for.
 SMOOTHNESS = (0.1, 100.0)
+# Nodes of unknown rates, and logarithms of their weights, at the most.
+MOST_NODES, HEAVIEST = 64, 1e6
 
 
 def require_sound(found: Found, d: int) -> None:
@@ -25,6 +27,7 @@ def require_sound(found: Found, d: int) -> None:
         _require_process(component, d)
     for window in found.windows:
         _require_window(window, d)
+    _require_nodes(found)
     sizes = {window.others.size for window in found.windows}
     if len(sizes) > 1 or not _together(found.windows) <= 1.0 + 1e-9:
         raise ValueError("found: windows weigh more than 1 together, or differ in what they know")
@@ -32,6 +35,23 @@ def require_sound(found: Found, d: int) -> None:
     is_sound &= bool(found.spread.size) or sizes != {1 + d}
     if not is_sound or found.spread.min(initial=0.0) < 0.0:
         raise ValueError(f"found: {found.spread!r:.60} is no variance between levels")
+
+
+def _require_nodes(found: Found) -> None:
+    """Raise unless nodes are rates, and every process is at all of them."""
+    nodes, shares = found.nodes, found.shares
+    if not nodes.size and not shares.size:
+        return
+    is_sound = nodes.ndim == 2 and 0 < len(nodes) <= MOST_NODES and shares.shape == (len(nodes),)
+    is_sound = is_sound and len(found.components) % len(nodes) == 0
+    is_sound = is_sound and bool(np.all((nodes > 0.0) & (nodes < 1.0)))
+    if not (is_sound and bool(np.all(np.abs(shares) <= HEAVIEST))):
+        raise ValueError(f"found: {nodes!r:.60} are no nodes of rates")
+    k = len(nodes)
+    for first in range(0, len(found.components), k):
+        kinds = {(*each[:2], *each[3:]) for each in found.components[first : first + k]}  # not θ
+        if len(kinds) > 1:
+            raise ValueError("found: processes differ between nodes of rates")
 
 
 def _together(windows: tuple[Window, ...]) -> float:

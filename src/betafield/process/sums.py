@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield import families
+from betafield.families import Rate
 from betafield.process.boxes import Box
 from betafield.process.rows import COARSE, GROUPED, LONG, Grid, Levels, Rows, gather, listed
 
@@ -33,6 +35,8 @@ class Sums(NamedTuple):
         A number per group of trials; None: there are no groups.
     is_apart : bool
         Whether rows may vary more than trials alone would, so that none are joined.
+    rates : tuple of Rate
+        Those that are not known; contexts are then at all of their corners, side by side.
     """
 
     points: Floats
@@ -42,6 +46,7 @@ class Sums(NamedTuple):
     unit: float = 1.0
     group: Floats | None = None
     is_apart: bool = False
+    rates: tuple[Rate, ...] = ()
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
         """Return the trials gathered in a box, levels of features (in own units) kept apart."""
@@ -58,6 +63,11 @@ class Sums(NamedTuple):
         x = np.column_stack([x, number])
         return gather(x, *self[1:5], grid=GROUPED, levels=held, is_grouped=True)
 
+    def at(self, rates: Floats) -> Sums:
+        """Return the trials if the rates that are not known are these."""
+        assert self.context is not None
+        return self._replace(context=at(self.context, rates), rates=())
+
     def levels(self) -> Levels:
         """Return the values of every feature that has few of them, sorted; None for others."""
         return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
@@ -67,6 +77,11 @@ def _numbered(group: Floats) -> Floats:
     """Return the numbers of groups in the order of what they are called, within the unit box."""
     each, number = np.unique(group, return_inverse=True)
     return np.asarray(number / max(len(each) - 1, 1))
+
+
+def at(context: Floats, rates: Floats) -> Floats:
+    """Return contexts at rates, of those (r, 2^u (p + 1)) at all of their corners."""
+    return families.at(context.reshape(len(context), 2 ** len(rates), -1), rates)
 
 
 def _levels(x: Floats, trials: Ints) -> Floats | None:

@@ -22,8 +22,17 @@ from betafield.persistence import Arrays
 from betafield.smooth import SmoothField
 from betafield.state import older, smooth, windows
 from betafield.state.common import restored_options, stored_options
+from betafield.state.smooth import restored_rates
 
-__all__ = ["load", "restored", "restored_options", "save", "stored", "stored_options"]
+__all__ = [
+    "load",
+    "restored",
+    "restored_options",
+    "restored_rates",
+    "save",
+    "stored",
+    "stored_options",
+]
 
 KIND = "SmoothBetaClassifier"
 

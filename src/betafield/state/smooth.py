@@ -11,6 +11,8 @@ import numpy.typing as npt
 from betafield import plain, success, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
+from betafield.families import MOST as MOST_RATES
+from betafield.families import Rate, Unknown, together
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
 from betafield.process.found import Found
@@ -42,10 +44,11 @@ VALUES = (
     "names",
     "options",
     "parts",
+    "rates",
     "seen",
 )
 # What files of earlier releases do not say.
-USUAL = {"apart": False}
+USUAL = {"apart": False, "rates": []}
 
 
 def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
@@ -62,6 +65,7 @@ def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
         **stored_features(field.features),
         "options": stored_options(options),
         "parts": sorted(parts),
+        "rates": [list(rate) for rate in field.sums.rates],
         "seen": list(field.totals),
     }
     arrays: Arrays = {}
@@ -80,7 +84,8 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     features = restored_features(fields["n_features"], fields["names"])
     classes = success.in_order(plain.labels(fields["classes"]), options.pos_label)
     seen = restored_totals(fields["seen"])
-    sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen)
+    rates = restored_rates(fields["rates"])
+    sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen, rates)
     sums = dataclasses.replace(sums, is_apart=_flag("apart", fields["apart"]))
     require_options(options, features.number, len(classes), features.names)
     units.require_span(sums.bounds())
@@ -91,16 +96,32 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
 # Trials ------------------------------------------------------------------------------------
 
 
-def _sums(kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals) -> Sums:
+def restored_rates(values: Any) -> tuple[Rate, ...]:
+    """Return the rates that are not known, by name, with their priors."""
+    is_sound = isinstance(values, list) and len(values) <= MOST_RATES
+    is_sound = is_sound and all(isinstance(each, list) and len(each) == 3 for each in values)
+    require(is_sound, "rates", values, f"at most {MOST_RATES} of a name and two shapes")
+    for name, alpha, beta in values:
+        is_number = all(type(shape) in (int, float) for shape in (alpha, beta))
+        require(isinstance(name, str) and is_number, "rates", name, "names and numbers")
+        Unknown(alpha, beta, name)  # which raises for others
+    rates = together(Rate(name, float(alpha), float(beta)) for name, alpha, beta in values)
+    require(len(rates) == len(values), "rates", values, "different ones")
+    return rates
+
+
+def _sums(
+    kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals, rates: tuple[Rate, ...]
+) -> Sums:
     is_sound = isinstance(kinds, list) and 0 < len(kinds) <= 64 and len(set(kinds)) == len(kinds)
     require(is_sound, "parts", kinds, "a few different numbers")
     parts = {}
     for kind in kinds:
-        whole("parts", kind, 0, HIGHEST + 1)
-        parts[kind] = (_part(left, kind, d, n_classes),)
+        whole("parts", kind, -(HIGHEST + 1) if rates else 0, HIGHEST + 1)
+        parts[kind] = (_part(left, kind, d, n_classes, 2 ** len(rates)),)
     require(not left, "arrays", f"{len(left)} of unknown names", "no others")
     require(n_classes == 2 or list(parts) == [0], "parts", kinds, "no contexts with these classes")
-    sums = Sums(d, n_classes, seen, parts)
+    sums = Sums(d, n_classes, seen, parts, rates=rates)
     is_grouped = {part.group is not None for (part,) in parts.values()}
     require(len(is_grouped) == 1, "group", "some", "all or none")
     few = len(np.unique(sums.groups())) <= MOST_GROUPS
@@ -110,7 +131,7 @@ def _sums(kinds: Any, left: Arrays, d: int, n_classes: int, seen: Totals) -> Sum
     return sums
 
 
-def _part(left: Arrays, kind: int, d: int, n_classes: int) -> Part:
+def _part(left: Arrays, kind: int, d: int, n_classes: int, n_corners: int) -> Part:
     """Return places with something at each of them."""
     points = taken(left, f"{kind}.points", FLOATS, None, d)
     r = len(points)
@@ -120,7 +141,8 @@ def _part(left: Arrays, kind: int, d: int, n_classes: int) -> Part:
     require(is_sound and counts.any(axis=0).all(), f"{kind}.counts", "others", "counts of trials")
     for column in counts:
         require_countable(f"{kind}.counts", column)
-    context = taken(left, f"{kind}.context", FLOATS, r, kind)
+    width = kind if kind >= 0 else -kind * n_corners
+    context = taken(left, f"{kind}.context", FLOATS, r, width)
     _require_contexts(kind, context)
     name = f"{kind}.group"
     group = taken(left, name, FLOATS, r) if name in left else None
@@ -136,7 +158,7 @@ def _flag(name: str, value: Any) -> bool:
 def _require_contexts(kind: int, context: Floats) -> None:
     """Raise unless contexts teach something, which allows every outcome."""
     name = f"{kind}.context"
-    require(kind != 1, name, "one coefficient", "none, or two and more")
+    require(abs(kind) != 1, name, "one coefficient", "none, or two and more")
     is_sound = np.all((context >= 0.0) & (context <= 1.0))
     require(is_sound, name, "others", "coefficients from 0 to 1")
     if kind:
@@ -152,7 +174,7 @@ def _require_counted(sums: Sums) -> None:
         columns = [int(column.sum(dtype=np.int64)) for column in part.counts]
         amount = unit * sum(columns[:k]) + sum(columns[k:])
         plain_trials += amount * (kind == 0)
-        distorted += amount * (kind > 0)
+        distorted += amount * (kind != 0)
     # Fractions of trials under contexts are rounded one by one.
     slack = sums.size if distorted else 0
     is_sound = abs(plain_trials + distorted - sums.totals.trials) <= slack
@@ -178,6 +200,9 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
         require_sound(one, d)
         effects = {component.effect == d for component in one.components}
         require(effects == {is_grouped}, "found", "effects of groups", "those of its trials")
+        shape = one.nodes.shape[1:] if one.nodes.size else ()
+        n_rates = len(field.sums.rates)
+        require(shape == ((n_rates,) if n_rates else ()), "found", "nodes", "those of its rates")
         _require_positive(one, field.bounds)
     totals = restored_totals(found_at)
     require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")

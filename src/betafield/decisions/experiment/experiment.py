@@ -158,7 +158,7 @@ class Experiment:
             A trial that was asked for: pass the `Trial` itself. A plain mapping is recorded as a
             new trial, which may be anywhere in the space.
         success : bool
-        context : array of shape (p + 1,), default=None
+        context : array of shape (p + 1,) or ContextFamily, default=None
             How the trial was distorted, see `betafield.contexts`.
 
         Raises
@@ -331,7 +331,7 @@ class Experiment:
         experiment._history = history = saved.history
         for number in saved.since:
             context, outcome = history.contexts[number], bool(history.ledger.outcome(number))
-            context = None if context is None else context[None]
+            context = context[None] if isinstance(context, np.ndarray) else context
             experiment._learner.learn(history.rows[number], outcome, context)
         return experiment
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from betafield import persistence, state
+from betafield import contexts, persistence, state
 from betafield.decisions.experiment.goals import Goal
 from betafield.decisions.experiment.goals import restored as restored_goal
 from betafield.decisions.experiment.goals import stored as stored_goal
@@ -21,19 +21,23 @@ from betafield.decisions.experiment.learner import has_learned
 from betafield.decisions.files import load as load_file
 from betafield.decisions.space import Space
 from betafield.estimators import SmoothBetaClassifier
+from betafield.families import ContextFamily, Rate
 from betafield.options import Options
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
-from betafield.trials import context as checked_context
+from betafield.trials import HIGHEST
+from betafield.trials import known_context as checked_context
 
 T = TypeVar("T")
 
 KIND = "Experiment"
-VALUES = ("blank", "goal", "model", "observed", "options", "space")
+VALUES = ("blank", "families", "goal", "model", "observed", "options", "space")
 OPTIONS = ("seed", "spread", "strategy")
 # Before the names of arrays that are the model's.
 MODEL = "model."
 STATES = ("pending", "told", "abandoned")
+# Sets of unknown rates that contexts may have.
+MOST_FAMILIES = 64
 
 
 class Saved(NamedTuple):
@@ -61,6 +65,7 @@ def save(path: Any, saved: Saved) -> None:
         "space": [[name, *ends] for name, ends in zip(space.names, space.bounds, strict=True)],
     }
     arrays = _stored(saved.history, len(space.names))
+    values["families"], arrays["context_rates"] = _families(saved.history)
     arrays["since"] = np.array(saved.since, dtype=np.int64)
     if has_learned(model):
         values["model"], learned = state.stored(model.field_)
@@ -76,15 +81,22 @@ def load(path: Any, make: Callable[[Saved], T]) -> T:
 
 
 def _saved(values: Any, left: Arrays) -> Saved:
-    fields = fields_of("values", values, VALUES)
+    fields = fields_of("values", values, VALUES, {"families": []})
     options = _options(fields["options"])
     space = _space(fields["space"], fields["observed"])
     model = _model(fields["blank"], fields["model"], left)
     since = taken(left, "since", (np.int64,), None).tolist() if "since" in left else []
-    history = _history(left, space, since)
+    families = _restored_families(fields["families"])
+    history = _history(left, space, since, families)
     require(not left, "arrays", f"{len(left)} of unknown names", "no others")
     goal = restored_goal(fields["goal"])
     return Saved(space, goal, model=model, since=since, history=history, **options)
+
+
+def _restored_families(values: Any) -> list[tuple[Rate, ...]]:
+    is_sound = isinstance(values, list) and len(values) <= MOST_FAMILIES
+    require(is_sound, "families", "others", "a short list of rates")
+    return [state.restored_rates(each) for each in values]
 
 
 # The list of trials ------------------------------------------------------------------------
@@ -92,21 +104,48 @@ def _saved(values: Any, left: Arrays) -> Saved:
 
 def _stored(history: History, d: int) -> Arrays:
     """Return all trials as arrays."""
-    ledger, contexts = history.ledger, [np.empty(0) if c is None else c for c in history.contexts]
+    ledger, each = history.ledger, [_coefficients(one) for one in history.contexts]
     whys = [why.encode() for why in history.whys]
     numbers = range(len(history))
     return {
         "rows": np.array(history.rows, dtype=np.float64).reshape(-1, d),
         "states": np.array([STATES.index(ledger.state(i)) for i in numbers], dtype=np.int8),
         "outcomes": np.array([bool(ledger.outcome(i)) for i in numbers], dtype=np.bool_),
-        "contexts": np.concatenate([np.empty(0), *contexts]),
-        "context_lengths": np.array([len(each) for each in contexts], dtype=np.int64),
+        "contexts": np.concatenate([np.empty(0), *each]),
+        "context_lengths": np.array([len(one) for one in each], dtype=np.int64),
         "whys": np.frombuffer(b"".join(whys), dtype=np.int8),
         "why_lengths": np.array([len(each) for each in whys], dtype=np.int64),
     }
 
 
-def _history(left: Arrays, space: Space, since: list[int]) -> History:
+def _coefficients(context: Any) -> npt.NDArray[np.float64]:
+    """Return the coefficients of a context; under unknown rates those at all corners."""
+    if isinstance(context, ContextFamily):
+        return np.asarray(context.corners).ravel()
+    return np.empty(0) if context is None else context
+
+
+def _families(history: History) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Return the sets of unknown rates there are, and which of them each trial has; −1: none."""
+    each = [c.rates if isinstance(c, ContextFamily) else None for c in history.contexts]
+    known = list(dict.fromkeys(rates for rates in each if rates is not None))
+    which = [-1 if rates is None else known.index(rates) for rates in each]
+    return [[list(rate) for rate in rates] for rates in known], np.array(which, dtype=np.int64)
+
+
+def _context(coefficients: npt.NDArray[np.float64], rates: tuple[Rate, ...] | None) -> Any:
+    """Return the context of a trial that a file tells."""
+    if rates is None:
+        return checked_context(coefficients[None], 1) if coefficients.size else None
+    number = 2 ** len(rates)
+    is_sound = coefficients.size and coefficients.size % number == 0
+    require(rates and is_sound, "contexts", coefficients.size, f"multiples of {number}")
+    corners = contexts.checked(coefficients.reshape(number, -1))
+    require(corners.shape[1] <= HIGHEST + 1, "contexts", corners.shape[1], "fewer coefficients")
+    return ContextFamily(rates, corners[None])
+
+
+def _history(left: Arrays, space: Space, since: list[int], families: list[Any]) -> History:
     """Return the trials that arrays tell, after a look at each; these were told last."""
     rows = _rows(left, space)
     t = len(rows)
@@ -114,7 +153,12 @@ def _history(left: Arrays, space: Space, since: list[int]) -> History:
     known = range(len(STATES))
     require(np.isin(states, list(known)).all(), "states", "others", list(known))
     outcomes = taken(left, "outcomes", (np.bool_,), t).tolist()
-    contexts = _cut(left, "contexts", "context_lengths", np.float64, t)
+    told = _cut(left, "contexts", "context_lengths", np.float64, t)
+    which = np.full(t, -1)
+    if "context_rates" in left:
+        which = taken(left, "context_rates", (np.int64,), t)
+    is_sound = np.all((which >= -1) & (which < len(families)))
+    require(is_sound, "context_rates", "others", "the numbers of known ones")
     whys = [each.tobytes().decode() for each in _cut(left, "whys", "why_lengths", np.int8, t)]
     history = History(len(space.names))
     for i in range(t):
@@ -122,7 +166,7 @@ def _history(left: Arrays, space: Space, since: list[int]) -> History:
     for i in np.flatnonzero(states == STATES.index("abandoned")).tolist():
         history.abandon(i)
     for i in _in_order(np.flatnonzero(states == STATES.index("told")).tolist(), since):
-        context = checked_context(contexts[i][None], 1) if contexts[i].size else None
+        context = _context(told[i], None if which[i] < 0 else families[which[i]])
         history.tell(i, outcomes[i], context)
     return history
 

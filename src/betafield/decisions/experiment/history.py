@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.decisions.ledger import ABANDONED, FAILURE, SUCCESS, Ledger
+from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
+Context = Floats | ContextFamily
 
 
 class Trial(Mapping[str, float]):
@@ -66,7 +68,7 @@ class History:
         self.ledger = Ledger()
         self.rows: list[Floats] = []
         self.whys: list[str] = []
-        self.contexts: list[Floats | None] = []
+        self.contexts: list[Context | None] = []
         # Numbers of those told, in the order of telling.
         self._told: list[int] = []
 
@@ -80,10 +82,11 @@ class History:
         self.contexts.append(None)
         return self.ledger.ask()
 
-    def tell(self, number: int, outcome: bool, context: Floats | None = None) -> None:
+    def tell(self, number: int, outcome: bool, context: Context | None = None) -> None:
         """Say how a pending trial ended."""
         self.ledger.end([number], [SUCCESS if outcome else FAILURE])
-        self.contexts[number] = None if context is None else context.reshape(-1)
+        flat = context.reshape(-1) if isinstance(context, np.ndarray) else context
+        self.contexts[number] = flat
         self._told.append(number)
 
     def abandon(self, number: int) -> None:
@@ -113,7 +116,7 @@ class History:
             "id": number,
             "state": self.ledger.state(number),
             "success": self.ledger.outcome(number),
-            "context": None if context is None else context.tolist(),
+            "context": context.tolist() if isinstance(context, np.ndarray) else context,
             "why": self.whys[number],
         }
 

@@ -20,6 +20,7 @@ from betafield.decisions.space import Space
 from betafield.estimators import SmoothBetaClassifier
 from betafield.methods import AnyField
 from betafield.smooth import SmoothField
+from betafield.trials import Context
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +83,7 @@ class Learner:
             own.set_params(bounds=bounds)
         return cls(own)
 
-    def learn(self, row: Floats, outcome: bool, context: Floats | None) -> None:
+    def learn(self, row: Floats, outcome: bool, context: Context | None) -> None:
         """Teach the model one trial, or raise and change nothing."""
         model = copy.copy(self.model)
         if not has_learned(model):

@@ -412,7 +412,7 @@ def _distortion(
     """Return the contexts (2, t), and all that there were."""
     if context is None:
         return np.repeat([[0.0], [1.0]], t, axis=1), known | {UNDISTORTED}
-    rows = trials.context(context, t)
+    rows = trials.known_context(context, t)
     assert rows is not None
     if rows.shape[1] != 2:
         raise ValueError(

@@ -1,0 +1,66 @@
+"""Polynomials of π by their powers, as contexts: Bernstein coefficients within [0, 1]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bernstein, checks
+from betafield.rates import cell, require, spelled
+
+Floats = npt.NDArray[np.float64]
+
+# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+ROUNDING = 1e-12
+# Coefficients of a polynomial within [0, 1] of any degree that can be used are smaller.
+LARGEST = 1e100
+# A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
+HIGHEST_DEGREE = 100
+
+
+def as_context(coefficients: Any) -> Floats:
+    """Return Bernstein coefficients of the first degree at which all lie within [0, 1]."""
+    powers = _power_rows(coefficients)
+    rule = f"from {-LARGEST:g} to {LARGEST:g} are possible"
+    checks.require_all(np.abs(powers) <= LARGEST, "coefficients", powers, rule)
+    context = bernstein.from_powers(powers)
+    while not _fits(context).all() and context.shape[-1] <= HIGHEST_DEGREE:
+        context = bernstein.elevated(context, context.shape[-1])
+    require(_fits(context), lambda at: _misfit(powers[at], at))
+    return context.clip(0.0, 1.0)
+
+
+def _power_rows(coefficients: Any) -> Floats:
+    powers = checks.array("coefficients", coefficients)
+    if powers.ndim not in (1, 2) or not powers.shape[-1]:
+        raise ValueError(
+            f"coefficients: found an array of shape {powers.shape}; "
+            "one row (p + 1,), or one row a trial (t, p + 1), is needed"
+        )
+    require(
+        np.isfinite(powers),
+        lambda at: (
+            f"coefficients{cell(at)} (of π^{at[-1]}): found {spelled(powers, at)}; "
+            "a finite number is needed"
+        ),
+    )
+    return powers
+
+
+def _fits(context: Floats) -> npt.NDArray[np.bool_]:
+    good = (context >= -ROUNDING) & (context <= 1.0 + ROUNDING)
+    return np.asarray(good.all(axis=-1))
+
+
+def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
+    """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
+    point, value = bernstein.farthest(powers)
+    start = f"coefficients{checks.where(at)}: success probability is {value:.6g} at π = {point:.6g}"
+    if -ROUNDING <= value <= 1.0 + ROUNDING:
+        return (
+            f"{start}, too near to {value:.0f} for Bernstein coefficients within [0, 1] up to "
+            f"degree {HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
+        )
+    return f"{start}; it must stay within [0, 1] for every π in [0, 1]"
