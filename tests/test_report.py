@@ -530,3 +530,33 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(model, monkey
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
     with pytest.raises(ImportError, match=re.escape("pip install 'betafield[report]'")):
         report.html(model)
+
+
+# Exceedance --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_level_that_was_asked_for_is_shown(d):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, d))
+    model = SmoothBetaClassifier(bandwidth=0.3).fit(X, rng.uniform(size=400) < X[:, 0])
+    page = report.html(model, above=0.4)
+    assert "How likely the probability is above 40" in page
+    assert "above=0.4" in page  # in the code that makes the page again
+    assert "How likely the probability is above" not in report.html(model)
+
+
+def test_chances_in_the_report_are_those_of_the_posterior():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    model = SmoothBetaClassifier(bandwidth=0.3).fit(X, rng.uniform(size=300) < X[:, 0])
+    field = Subject(model, above=0.4)
+    points = rng.uniform(size=(5, 2))
+    expected = model.posterior(points).prob_above(0.4)
+    np.testing.assert_array_equal(field.exceeding(points, 0.4)[:, 0], expected)
+
+
+def test_a_level_beyond_probabilities_is_refused():
+    model = SmoothBetaClassifier(bandwidth=0.5).fit([[0], [1]], [0, 1])
+    with pytest.raises(ValueError, match="above: found 2"):
+        report.html(model, above=2)

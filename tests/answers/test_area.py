@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from betafield import SmoothBetaClassifier, load
 from betafield.answers import area
@@ -266,3 +268,34 @@ def test_three_classes_are_told_what_to_do():
     model = SmoothBetaClassifier(bandwidth=0.3).fit(X, np.where(X[:, 0] < 0.2, 2, y))
     with pytest.raises(ValueError, match=r"average: this model has 3 classes.*draws\(X\)"):
         model.average(X)
+
+
+# Elsewhere ---------------------------------------------------------------------------------
+
+
+def test_the_last_step_of_a_pipeline_is_asked():
+    X, y = smooth(150)
+    pipe = make_pipeline(MinMaxScaler((-3, 5)), SmoothBetaClassifier(method="process")).fit(X, y)
+    inner, moved = pipe[-1], pipe[:-1].transform(X[:20])
+    alone = SmoothBetaClassifier(method="process").fit(pipe[:-1].transform(X), y)
+    np.testing.assert_array_equal(inner.average(moved).ppf(0.3), alone.average(moved).ppf(0.3))
+    np.testing.assert_array_equal(
+        inner.draws(moved, 20, random_state=0), alone.draws(moved, 20, random_state=0)
+    )
+
+
+def test_a_dask_model_answers_after_compute():
+    dask_array = pytest.importorskip("dask.array")
+    from betafield.dask import SmoothBetaClassifier as Spread
+
+    X, y = smooth(200)
+    for options in ({}, {"bandwidth": 0.2}):
+        spread = Spread(**options).fit(
+            dask_array.from_array(X, chunks=(50, 1)), dask_array.from_array(y, chunks=50)
+        )
+        local, there = SmoothBetaClassifier(**options).fit(X, y), spread.compute()
+        x = np.linspace(0, 1, 9)[:, None]
+        np.testing.assert_array_equal(there.average(x).interval(), local.average(x).interval())
+        np.testing.assert_array_equal(
+            there.draws(x, 20, random_state=0), local.draws(x, 20, random_state=0)
+        )

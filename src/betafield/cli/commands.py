@@ -288,6 +288,7 @@ def report(
     title: options.Title = None,
     level: options.Level = 0.95,
     lipschitz: options.Guaranteed = None,
+    above: options.Exceeded = None,
     out: options.Out = None,
     force: options.Force = False,
 ) -> None:
@@ -304,6 +305,7 @@ def report(
     settings = {
         "level": options.level(level),
         "lipschitz": options.positive("--lipschitz", lipschitz),
+        "above": options.probability("--above", above),
     }
     target = out or reading.stem(model) + ".html"
     writing.require_free(target, force, [model])

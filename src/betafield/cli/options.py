@@ -218,6 +218,11 @@ Guaranteed = Annotated[
     _option(RESULTS, "L", "Show guaranteed intervals, if it changes by L at most over the domain."),
 ]
 
+Exceeded = Annotated[
+    float | None,
+    _option(RESULTS, "P", "Show how likely the probability is above P.", "--above"),
+]
+
 PlannedModel = Annotated[
     str | None,
     typer.Argument(

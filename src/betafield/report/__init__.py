@@ -34,6 +34,7 @@ def write(
     title: str | None = None,
     level: float = 0.95,
     lipschitz: float | None = None,
+    above: float | None = None,
     command: str | None = None,
     source: Any = None,
 ) -> None:
@@ -57,6 +58,8 @@ def write(
     lipschitz : float, default=None
         L, how fast the probability may change, in scaled units: guaranteed intervals are then shown
         too, see `model.band`.
+    above : float, default=None
+        A level of the probability: also shows how likely it is exceeded, as a curve or a map.
     command : str, default=None
         The command that made the model, for the section on how to reproduce it.
     source : str, path or list of them, default=None
@@ -76,7 +79,13 @@ def write(
     """
     target = _checked_path(path)
     page = html(
-        model, title=title, level=level, lipschitz=lipschitz, command=command, source=source
+        model,
+        title=title,
+        level=level,
+        lipschitz=lipschitz,
+        above=above,
+        command=command,
+        source=source,
     )
     _replace(target, page.encode("utf-8"))
 
@@ -87,6 +96,7 @@ def html(
     title: str | None = None,
     level: float = 0.95,
     lipschitz: float | None = None,
+    above: float | None = None,
     command: str | None = None,
     source: Any = None,
 ) -> str:
@@ -95,6 +105,8 @@ def html(
     level = checks.share("level", level)
     if lipschitz is not None:
         lipschitz = checks.positive("lipschitz", lipschitz, "a positive number or None is needed")
+    if above is not None:
+        above = checks.probability("above", above)
     _require_text("title", title)
     _require_text("command", command)
     named = _sources(source)
@@ -102,7 +114,7 @@ def html(
     import betafield.report.page as page
     from betafield.report.recipe import Asked
 
-    return page.rendered(model, Asked(title, level, lipschitz, command, named))
+    return page.rendered(model, Asked(title, level, lipschitz, command, named, above))
 
 
 # What is asked for -------------------------------------------------------------------------

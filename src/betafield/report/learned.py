@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+import betafield.report.exceeding as exceeding
 import betafield.report.figures as figures
 import betafield.report.words as words
 from betafield.observed import binned
@@ -25,7 +26,7 @@ def section(field: Subject) -> Section:
         text = "All trials were made at one place, so there is nothing to draw: see the summary."
         return Section("learned", "What was learned", [Text(Markup(text))])
     blocks = (_line, _plane)[d - 1](field) if d <= 2 else _slices(field)
-    return Section("learned", "What was learned", blocks)
+    return Section("learned", "What was learned", [*blocks, *exceeding.blocks(field)])
 
 
 def _line(field: Subject) -> list[Block]:

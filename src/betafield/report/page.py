@@ -29,7 +29,7 @@ def rendered(model: SmoothBetaClassifier, asked: recipe.Asked) -> str:
     """Return the page as text."""
     import betafield
 
-    field = Subject(model, asked.level, asked.lipschitz)
+    field = Subject(model, asked.level, asked.lipschitz, asked.above)
     parts = sections(field, asked)
     data = {figure.name: figure.data() for part in parts for figure in part.figures()}
     return _template().render(

@@ -25,6 +25,7 @@ class Asked(NamedTuple):
     lipschitz: float | None
     command: str | None
     source: str | None
+    above: float | None = None
 
 
 def section(field: Subject, asked: Asked) -> Section:

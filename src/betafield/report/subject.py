@@ -58,15 +58,22 @@ class Subject:
         Of all intervals.
     lipschitz : float or None
         L, where guaranteed intervals are wanted too.
+    above : float or None
+        The level of which is told how likely the probability is above it.
     """
 
     def __init__(
-        self, model: SmoothBetaClassifier, level: float = 0.95, lipschitz: float | None = None
+        self,
+        model: SmoothBetaClassifier,
+        level: float = 0.95,
+        lipschitz: float | None = None,
+        above: float | None = None,
     ) -> None:
         # As it is now, whatever another thread teaches it meanwhile.
         self.model = copy.copy(model)
         self.level = level
         self.lipschitz = lipschitz
+        self.above = above
         self.names = feature_names(model)
         self.bounds: Floats = self.model.bounds_
         self.extents: Floats = self.bounds[:, 1] - self.bounds[:, 0]
@@ -214,6 +221,11 @@ class Subject:
         posterior = self.model.field_.posterior(points)
         mean, var = posterior.mean(), posterior.var()
         return _columns(self.outcomes, mean, *posterior.interval(self.level), var)
+
+    def exceeding(self, points: Floats, above: float) -> Floats:
+        """Return how likely the probability is above a level, a column an outcome."""
+        chance = self.model.field_.posterior(points).prob_above(above)
+        return chance[:, None] if chance.ndim == 1 else chance[:, self.outcomes]
 
     @cached_property
     def of_domain(self) -> Belief:
