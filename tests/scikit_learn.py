@@ -15,20 +15,22 @@ ELSEWHERE = "check_array_api_input"
 def checked(*models, long=()):
     """Return the mark that gives a test every estimator and check of these models.
 
-    Those of `long` are checked in long runs only.
+    Those of `long` are checked in long runs only, and so are checks done again on memory that
+    cannot be written.
     """
     checks = parametrize_with_checks([*models, *long])
     pairs = [
-        pytest.param(*pair, marks=marks(pair[0], long))
+        pytest.param(*pair, marks=marks(*pair, long))
         for pair in checks.args[1]
         if pair[1].func.__name__ != ELSEWHERE
     ]
     return pytest.mark.parametrize(checks.args[0], pairs, **checks.kwargs)
 
 
-def marks(estimator, long):
+def marks(estimator, check, long):
     """Return marks of a check; its lines are covered by our own tests."""
-    is_long = any(estimator is each for each in long)
+    is_again = check.keywords.get("readonly_memmap", False)
+    is_long = is_again or any(estimator is each for each in long)
     return [pytest.mark.no_cover, *([pytest.mark.long] if is_long else [])]
 
 

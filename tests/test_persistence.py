@@ -105,6 +105,8 @@ def taught(options, batches):
     return model
 
 
+# A case settles ten models, so that this takes half a minute where nothing else runs.
+@pytest.mark.timeout(3_600)
 @settings(max_examples=50)
 @given(case=cases(), ask=st.booleans())
 def test_a_loaded_model_answers_and_goes_on_as_the_saved_one(case, ask, tmp_path_factory):
