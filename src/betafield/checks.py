@@ -219,7 +219,8 @@ def one_of(name: str, value: Any, allowed: Iterable[Any], rule: str | None = Non
     """
     known = tuple(allowed)
     comparable = value is None or isinstance(value, str) or is_number(value)
-    require(comparable and value in known, name, value, rule or f"allowed are {listed(known)}")
+    if not (comparable and value in known):
+        require(False, name, value, rule or f"allowed are {listed(known)}")
     return value
 
 
@@ -389,14 +390,22 @@ def array(name: str, values: Any, rule: str = "every value must be a number") ->
         ...
     ValueError: times row 1: found '09'; every value must be a number
     """
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values  # which is most of them, and counts for one point
     found = cells(name, values)
     if found.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):  # of long doubles
-            return np.asarray(found, dtype=np.float64)
+        return _floats(found)
     if found.dtype.kind != "O" and isinstance(values, list | tuple):
         found = np.asarray(values, dtype=object)  # numbers among text have become text
     _require_numbers(name, found, rule, values)
     return np.array([_number_of(cell) for cell in found.ravel()]).reshape(found.shape)
+
+
+def _floats(numbers: npt.NDArray[Any]) -> Floats:
+    if numbers.itemsize <= np.dtype(np.float64).itemsize:
+        return np.asarray(numbers, dtype=np.float64)
+    with np.errstate(over="ignore"):  # long doubles may be beyond all floats
+        return np.asarray(numbers, dtype=np.float64)
 
 
 def _number_of(cell: Any) -> float:

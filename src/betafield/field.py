@@ -27,7 +27,7 @@ import numpy.typing as npt
 from betafield import bandwidth as widths
 from betafield import choosing, lattice, priors, success, trials
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
-from betafield.evidence.columns import MOST, has_fractions, require_countable
+from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
 from betafield.options import Options
 from betafield.units import Units
@@ -117,7 +117,7 @@ class Field:
     ) -> Self:
         """Return the field with the trials of these windows in place of its own."""
         most = MOST / (lattice.UNIT if totals.distorted else 1.0)
-        require_countable("trials", np.array(totals.number()), most)
+        require_total("trials", totals.number(), most)
         return dataclasses.replace(
             self,
             windows=windows,

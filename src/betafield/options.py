@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
@@ -30,7 +31,7 @@ class Options(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Options:
         """Return those of an estimator."""
-        return cls(*(getattr(model, name) for name in cls._fields))
+        return cls(*operator.attrgetter(*cls._fields)(model))
 
     def checked(self) -> Options:
         """Return them; raise for the first that is not allowed."""
@@ -86,12 +87,12 @@ class Options(NamedTuple):
         return (
             self.method != "windows"
             and isinstance(self.bandwidth, str)
-            and (self.bandwidth == "auto")
+            and self.bandwidth == "auto"
         )
 
     def is_as(self, other: Options) -> bool:
         """Return whether both ask for the same; functions and arrays, if they are the same one."""
-        return all(map(_is_as, self, other))
+        return all(map(operator.is_, self, other)) or all(map(_is_as, self, other))
 
     def scales_by(self, *names: str) -> bool:
         """Return whether units are asked for by one of these names."""

@@ -98,6 +98,8 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
 
 def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
     """Return the prior as (n_classes, m), or (n_classes, 1) where it is the same everywhere."""
+    if isinstance(given, tuple) and [type(part) for part in given] == [float] * n_classes:
+        return np.array(given)[:, None]  # as most are, and it counts for one point
     rule = _wanted(n_classes)
     checks.refuse_masked("prior", given)
     if not (isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)):
@@ -111,8 +113,7 @@ def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
         columns = np.repeat(columns[:1], n_classes, axis=0)
     if columns.ndim != 2 or len(columns) != n_classes or columns.shape[1] not in (1, len(X)):
         raise ValueError(
-            f"prior: found shapes {[part.shape for part in parts]} for {len(X)} points; "
-            f"{_wanted(n_classes)}"
+            f"prior: found shapes {[part.shape for part in parts]} for {len(X)} points; {rule}"
         )
     return columns
 

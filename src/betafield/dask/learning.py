@@ -35,7 +35,7 @@ from betafield.dask.tasks import (
     union,
 )
 from betafield.dask.windows import AnyField, SpreadField, Windows
-from betafield.evidence.columns import require_countable
+from betafield.evidence.columns import require_total
 from betafield.field import Field
 from betafield.learning import NOTHING_LEARNED
 from betafield.options import Options
@@ -133,7 +133,7 @@ def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
     """Return the field that knows the trials of these partitions too."""
     more = _sums(smooth.begun(field.options, field.features, field.classes), inputs)
     totals = field.totals.plus(more.totals)
-    require_countable("trials", np.array(totals.number()))
+    require_total("trials", totals.number())
     return field.learned(more) if more.totals.trials else field
 
 

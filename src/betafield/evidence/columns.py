@@ -65,7 +65,11 @@ class Totals(NamedTuple):
 def require_countable(name: str, amounts: npt.NDArray[Any], most: float = MOST) -> None:
     """Raise where amounts add up to more than int64 sums are sure to hold."""
     with np.errstate(over="ignore"):  # which is too many as well
-        total = float(np.sum(amounts, dtype=np.float64))
+        require_total(name, float(np.sum(amounts, dtype=np.float64)), most)
+
+
+def require_total(name: str, total: float, most: float = MOST) -> None:
+    """Raise if this is more than int64 sums are sure to hold."""
     if not 0 <= total <= most:
         what = "trials" if most == MOST else "trials under contexts"
         raise ValueError(f"{name}: adds up to {total:g}; at most {most:g} {what} can be counted")

@@ -8,7 +8,7 @@ import numpy as np
 
 from betafield import lattice, monotonic, persistence, plain, priors, units
 from betafield.evidence import Totals
-from betafield.evidence.columns import FRACTIONS, MOST, require_countable
+from betafield.evidence.columns import FRACTIONS, MOST, require_total
 from betafield.options import Options
 from betafield.plain import fields_of, require, whole
 from betafield.trials import Features
@@ -84,7 +84,7 @@ def restored_totals(values: Any) -> Totals:
     is_sound = max(seen.low, seen.high) <= seen.distorted <= seen.trials and seen.trials > 0
     require(is_sound, "seen", values, "trials, not more of them distorted, nor more taken off")
     countable = MOST / (lattice.UNIT if seen.distorted else 1.0)
-    require_countable("trials", np.array(seen.number()), countable)
+    require_total("trials", seen.number(), countable)
     return seen
 
 

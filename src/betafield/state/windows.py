@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from betafield import lattice, plain, success, trials, units
 from betafield.evidence import Polynomial, Totals
-from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable
+from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable, require_total
 from betafield.evidence.encode import MOST_POLYNOMIALS
 from betafield.field import Field
 from betafield.options import SHARINGS, Options
@@ -252,7 +252,7 @@ def _amount(shifts: Shifts) -> int:
     """Return what distorted trials count for, in units of 2⁻³², whatever their number."""
     units = np.rint(shifts.sizes() * FRACTIONS)
     total = float(np.dot(units, shifts.held))
-    require_countable("held", np.array(total / FRACTIONS), MOST / lattice.UNIT)
+    require_total("held", total / FRACTIONS, MOST / lattice.UNIT)
     if total < MOST:
         return int(np.dot(units.astype(np.int64), shifts.held))
     pairs = zip(units.astype(np.int64).tolist(), shifts.held.tolist(), strict=True)
