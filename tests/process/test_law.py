@@ -6,6 +6,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessClassifier
 from tests.process.test_laplace import Given
 
+from betafield.posteriors import LatentNormal
 from betafield.process import averages, law, mixtures
 from betafield.process.basis import Prior
 from betafield.process.design import matrix
@@ -91,14 +92,14 @@ def test_far_from_all_trials_it_is_the_base_rate():
     rates = [np.mean(f.problem.link.value(f.mode.f)) for f in fits]
     np.testing.assert_allclose(mixtures.mean(laws), weights(fits) @ rates, atol=1e-4)
     np.testing.assert_allclose(mixtures.mean(laws), rows.k.mean(), atol=0.01)
-    low, high = mixtures.interval(laws)
+    low, high = LatentNormal(laws).interval()
     assert (high - low > 0.4).all()
 
 
 def test_nothing_jumps_at_the_border_of_the_domain():
     fits = fit_links(trials(300, 1, 8))
     laws = law.laws(fits, np.array([[1.0], [1.0 + 1e-9], [-1e-9], [0.0]]))
-    mean, (low, _) = mixtures.mean(laws), mixtures.interval(laws)
+    mean, (low, _) = mixtures.mean(laws), LatentNormal(laws).interval()
     np.testing.assert_allclose(mean[[0, 3]], mean[[1, 2]], atol=1e-8)
     np.testing.assert_allclose(low[[0, 3]], low[[1, 2]], atol=1e-8)
 
@@ -108,12 +109,12 @@ def test_an_answer_does_not_depend_on_what_is_asked_with_it():
         fits = fit_links(trials(200, d, 9))
         x = np.random.default_rng(10).random((12, d)) * 1.4 - 0.2
         whole = law.laws(fits, x)
-        low, _ = mixtures.interval(whole)
+        low, _ = LatentNormal(whole).interval()
         for i in range(len(x)):
             alone = law.laws(fits, x[i : i + 1])
             assert np.array_equal(alone.centres[:, 0], whole.centres[:, i])
             assert np.array_equal(alone.deviations[:, 0], whole.deviations[:, i])
-            assert mixtures.interval(alone)[0][0] == low[i]
+            assert LatentNormal(alone).interval()[0][0] == low[i]
 
 
 def mixture():
@@ -136,14 +137,14 @@ def test_mixtures_are_what_their_draws_are():
     pi = draws_of(laws, 40_000)
     np.testing.assert_allclose(mixtures.mean(laws), pi.mean(axis=0), atol=0.006)
     for q in (0.025, 0.3, 0.975):
-        share = (pi <= mixtures.quantile(laws, q)).mean(axis=0)
+        share = (pi <= LatentNormal(laws).ppf(q)).mean(axis=0)
         np.testing.assert_allclose(share, q, atol=0.012)
 
 
 @pytest.mark.parametrize("q", [1e-6, 0.025, 0.5, 0.9, 0.999])
 def test_quantiles_invert_the_distribution(q):
     laws = mixture()
-    p = mixtures.quantile(laws, q)
+    p = LatentNormal(laws).ppf(q)
     np.testing.assert_allclose(mixtures.cdf(laws, p), q, rtol=1e-6, atol=1e-12)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from betafield.posteriors import LatentNormal
 from betafield.process import law, mixtures
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.law import Laws
@@ -150,7 +151,7 @@ def test_all_of_one_class(outcome):
     x = np.random.default_rng(12).random((t, 2))
     given = Sums(x, np.ones(t, np.int64), np.full(t, outcome))
     laws = build(given, UNIT_SQUARE, find(given, UNIT_SQUARE)).laws(x[:10])
-    low, high = mixtures.interval(laws)
+    low, high = LatentNormal(laws).interval()
     mean = mixtures.mean(laws)
     assert ((low >= 0.0) & (low < mean) & (mean < high) & (high <= 1.0)).all()
     assert (np.abs(mean - outcome) < 0.05).all()
@@ -163,7 +164,7 @@ def test_very_many_trials_at_one_place():
     y[:k] = 1
     given = Sums(np.full((t, 2), 0.5), np.ones(t, np.int64), y)
     laws = build(given, UNIT_SQUARE, find(given, UNIT_SQUARE)).laws(np.full((1, 2), 0.5))
-    low, high = mixtures.interval(laws)
+    low, high = LatentNormal(laws).interval()
     assert abs(mixtures.mean(laws)[0] - 0.3) < 0.003
     assert 0.002 < high[0] - low[0] < 0.02
     assert low[0] < 0.3 < high[0]
@@ -201,7 +202,7 @@ def test_contexts_are_seen_through(coefficients):
     x = np.linspace(0.1, 0.9, 9)
     truth = expit(6.0 * (x - 0.5))
     laws = smooth.laws(x[:, None])
-    low, high = mixtures.interval(laws, 0.999)
+    low, high = LatentNormal(laws).interval(0.999)
     assert ((low < truth) & (truth < high)).all()
     assert np.sqrt(np.mean((mixtures.mean(laws) - truth) ** 2)) < 0.05
 
@@ -248,7 +249,7 @@ def test_half_a_trial_says_less_than_one():
     whole, narrow, exact = [], [], []
     for unit in (1.0, 0.5):
         smooth = build(given._replace(unit=unit), UNIT_SQUARE, found)
-        low, high = mixtures.interval(smooth.laws(x))
+        low, high = LatentNormal(smooth.laws(x)).interval()
         whole.append(np.mean(high - low))
         f = law.latent(smooth.surfaces[0], x)
         narrow.append(width(f.mean, f.narrow))

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import ttest_1samp
 
+from betafield.posteriors import LatentNormal
 from betafield.process import law, leaving, mixtures, scores
 from betafield.process.design import matrix
 from betafield.process.fit import fit, fit_links, weights
@@ -135,7 +136,7 @@ def test_effects_of_days_are_found():
     x = np.column_stack([(day + 0.5) / 40, np.full(40, 0.3)])
     truth = expit(effect + 0.8 * -0.2)
     laws = build(table(rows), SQUARE, found).laws(x)
-    low, high = mixtures.interval(laws)
+    low, high = LatentNormal(laws).interval()
     plain = find(table(rows), SQUARE, with_windows=False)
     alone = build(table(rows), SQUARE, plain).laws(x)
     error = np.mean((mixtures.mean(laws) - truth) ** 2)

@@ -42,11 +42,6 @@ def cdf(laws: Laws, p: Floats) -> Floats:
     return total
 
 
-def quantile(laws: Laws, q: float) -> Floats:
-    """Return the p with P(π ≤ p) = q, per point."""
-    return quantiles(laws, np.full(laws.centres.shape[1], q))
-
-
 def quantiles(laws: Laws, q: Floats) -> Floats:
     """Return the p with P(π ≤ p) = q, for levels (…, points) strictly between 0 and 1.
 
@@ -69,11 +64,6 @@ def quantiles(laws: Laws, q: Floats) -> Floats:
         if done.all():
             break
     return np.asarray(p)
-
-
-def interval(laws: Laws, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Return the central interval of π per point."""
-    return quantile(laws, 0.5 - 0.5 * level), quantile(laws, 0.5 + 0.5 * level)
 
 
 def _each(laws: Laws) -> Iterator[tuple[Link, Floats, Floats]]:

@@ -323,12 +323,6 @@ def by_place(rows: Rows) -> Rows:
     )
 
 
-def by_cell(rows: Rows, grid: Grid = COARSE) -> Rows:
-    """Return one row per cell of the grid and bin of the context, at the mean of its trials."""
-    cut = grid.cut(rows.x.shape[1])
-    return cell_sums(rows, cut).rows(cut)
-
-
 class CellSums(NamedTuple):
     """Whole-number sums by cell, sorted by the cells' keys.
 
