@@ -29,7 +29,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from betafield import SmoothBetaClassifier
 from betafield.posteriors import LatentNormal
-from betafield.process import averages, law, mixtures
+from betafield.process import averages, law
 from betafield.process.fit import fit, fit_links, weights
 from betafield.process.ladder import WIDTHS
 from betafield.process.residuals import corrected, parts, residuals

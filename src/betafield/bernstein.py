@@ -48,6 +48,22 @@ def value(coefficients: Floats, p: Floats) -> Floats:
     return np.broadcast_to(values[..., 0], shape).copy()
 
 
+def value_beside(coefficients: Floats, p: Floats, rest: Floats) -> Floats:
+    """Return f(p), a row each, with 1 − p given as well: it may have digits that p has not.
+
+    Examples
+    --------
+    >>> value_beside(np.array([[0.0, 1.0, 1.0]]), np.array([0.5]), np.array([0.5])).tolist()
+    [0.75]
+    """
+    degree = coefficients.shape[-1] - 1
+    powers = np.arange(degree + 1)
+    chances = (
+        special.comb(degree, powers) * p[..., None] ** powers * rest[..., None] ** powers[::-1]
+    )
+    return np.asarray((coefficients * chances).sum(axis=-1))
+
+
 def value_at_log_odds(coefficients: Floats, u: Floats) -> Floats:
     """Return Σ_k b_k exp(log binom(p, k) + k u − p log(1 + e^u)), f at π = 1/(1 + e^(−u)).
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield import checks
-from betafield.posteriors.polynomials import value
+from betafield.bernstein import value_at_log_odds
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -240,7 +240,7 @@ def by_summation(post: Posterior, coefficients: Floats) -> Moments:
     for doubling in range(5, 14):
         u = low + (high - low) * np.linspace(0.0, 1.0, (1 << doubling) + 1)[:, None]
         p = special.expit(u)
-        weights, f = post.pdf(p) * p * (1.0 - p), value(coefficients, u)
+        weights, f = post.pdf(p) * p * (1.0 - p), value_at_log_odds(coefficients, u)
         (mean, var), (half, _) = _weighed(weights, f), _weighed(weights[::2], f[::2])
         if np.all(np.abs(mean - half) <= 1e-11 * np.sqrt(var) + 1e-300):
             break

@@ -1,11 +1,9 @@
-"""Polynomials of π in Bernstein form, f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), at log-odds.
+"""Where polynomials f(π) in Bernstein form rise and fall, and where they pass a value.
 
 Points are held as log-odds u = log(π/(1−π)), in which small probabilities and their complements
-are equally precise, and in which every term is one exponential: with φ(u) = log(1 + e^u),
-binom(p, k) π^k (1−π)^(p−k) = exp(log binom(p, k) + k u − p φ(u)).
-
-[0, 1] is cut into pieces on which f is monotone: by Descartes' rule for the Bernstein form a
-polynomial has no root in (0, 1) if its coefficients do not change sign, and one if they do so once.
+are equally precise. [0, 1] is cut into pieces on which f is monotone: by Descartes' rule for the
+Bernstein form a polynomial has no root in (0, 1) if its coefficients do not change sign, and one
+if they do so once.
 """
 
 from collections.abc import Callable
@@ -15,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 from scipy.optimize import elementwise
+
+from betafield.bernstein import derivative, halves, scaled_at_log_odds, value_at_log_odds
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
@@ -27,70 +27,6 @@ _NOISE = 64.0 * _EPS
 # Two turns nearer to each other than this many halvings of [0, 1] are none, to all digits.
 _MOST_HALVINGS = 24
 _SAME_TURN = 1e-12
-
-
-# Values ------------------------------------------------------------------------------------
-
-
-def value(coefficients: Floats, u: Floats) -> Floats:
-    """Σ_k b_k exp(log binom(p, k) + k u − p φ(u)), for log-odds u; the last axis holds b."""
-    return np.asarray(
-        (coefficients * np.exp(_exponents(coefficients.shape[-1] - 1, u))).sum(axis=-1)
-    )
-
-
-def _scaled(coefficients: Floats, u: Floats) -> Floats:
-    """Return the value over that of its largest term: of the same sign, and never underflows."""
-    exponents = _exponents(coefficients.shape[-1] - 1, u)
-    largest = np.where(coefficients == 0.0, -np.inf, exponents).max(axis=-1, keepdims=True)
-    return np.asarray((coefficients * np.exp(np.minimum(exponents - largest, 0.0))).sum(axis=-1))
-
-
-def _exponents(degree: int, u: Floats) -> Floats:
-    u = u.clip(ZERO, -ZERO)[..., None]
-    k = np.arange(degree + 1)
-    return np.asarray(_log_binom(degree) + k * u - degree * np.logaddexp(0.0, u))
-
-
-def _log_binom(degree: int) -> Floats:
-    k = np.arange(degree + 1)
-    return np.asarray(
-        special.gammaln(degree + 1) - special.gammaln(k + 1) - special.gammaln(degree - k + 1)
-    )
-
-
-def derivative(coefficients: Floats) -> Floats:
-    """Return the coefficients of f'."""
-    return np.asarray((coefficients.shape[-1] - 1) * np.diff(coefficients))
-
-
-def _log_odds(p: Floats) -> Floats:
-    return np.asarray(special.logit(p).clip(ZERO, ONE))
-
-
-def composed(outer: Floats, inner: Floats) -> Floats:
-    """Coefficients of outer(inner(π)): de Casteljau's averages, of polynomials.
-
-    Every step is (1 − f) a + f b with f, 1 − f, a and b of coefficients within [0, 1].
-    """
-    values, weight = outer[..., None], inner[:, None]
-    while values.shape[1] > 1:
-        values = _product(1.0 - weight, values[:, :-1]) + _product(weight, values[:, 1:])
-    return values[:, 0].clip(0.0, 1.0)
-
-
-def _product(a: Floats, b: Floats) -> Floats:
-    """c_k = Σ_i binom(p, i) binom(q, k−i) / binom(p+q, k) a_i b_(k−i), averages of a_i b_j."""
-    p, q = a.shape[-1] - 1, b.shape[-1] - 1
-    chances, sums = _log_binom(q), _log_binom(p + q)
-    result = np.zeros((*np.broadcast_shapes(a.shape[:-1], b.shape[:-1]), p + q + 1))
-    for i, log_binom in enumerate(_log_binom(p)):
-        share = np.exp(log_binom + chances - sums[i : i + q + 1])
-        result[..., i : i + q + 1] += share * a[..., i : i + 1] * b
-    return result
-
-
-# Pieces on which f is monotone --------------------------------------------------------------
 
 
 class Pieces(NamedTuple):
@@ -121,9 +57,13 @@ def monotone_pieces(coefficients: Floats) -> Pieces:
 
 
 def _values_at_ends(coefficients: Floats, ends: Floats) -> Floats:
-    values = value(coefficients[:, None], ends)
+    values = value_at_log_odds(coefficients[:, None], ends)
     values = np.where(ends == ZERO, coefficients[:, :1], values)
     return np.where(ends == ONE, coefficients[:, -1:], values)
+
+
+def _log_odds(p: Floats) -> Floats:
+    return np.asarray(special.logit(p).clip(ZERO, ONE))
 
 
 def _with_both_ends(row: Rows, u: Floats, rows: int) -> Floats:
@@ -164,7 +104,7 @@ def _possible_turns(coefficients: Floats) -> tuple[Rows, Floats]:
             _turn(slopes[row[one]], left[one], right[one], first_sign[one]),
             _log_odds(middle),
         ]
-        row, local = np.tile(row[more], 2), np.concatenate(_split(local[more]))
+        row, local = np.tile(row[more], 2), np.concatenate(halves(local[more]))
         left, right = np.append(left[more], middle), np.append(middle, right[more])
     return np.concatenate(rows), np.concatenate(turns)
 
@@ -179,20 +119,10 @@ def _sign_changes(coefficients: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     return changes, signs[:, -1] * (-1.0) ** changes
 
 
-def _split(coefficients: Floats) -> tuple[Floats, Floats]:
-    """Coefficients of the same polynomial on the left and on the right half of its interval."""
-    left, right = np.empty_like(coefficients), np.empty_like(coefficients)
-    level = coefficients
-    for k in range(coefficients.shape[1]):
-        left[:, k], right[:, -1 - k] = level[:, 0], level[:, -1]
-        level = 0.5 * (level[:, :-1] + level[:, 1:])
-    return left, right
-
-
 def _turn(slopes: Floats, left: Floats, right: Floats, first_sign: Floats) -> Floats:
     """Log-odds of the only root of f' between two points."""
     return _root(
-        lambda u, at: _scaled(slopes[at], u),
+        lambda u, at: scaled_at_log_odds(slopes[at], u),
         _log_odds(left),
         _log_odds(right),
         first_sign,
@@ -214,7 +144,7 @@ def crossings(pieces: Pieces, coefficients: Floats, q: Floats) -> Floats:
     low = special.logit(special.expit(left[row, piece]) + np.abs(before) / steepest)
     high = -special.logit(special.expit(-right[row, piece]) + np.abs(after) / steepest)
     cuts[row, piece] = _root(
-        lambda u, at: value(coefficients[at], u) - goal[at],
+        lambda u, at: value_at_log_odds(coefficients[at], u) - goal[at],
         np.maximum(low, left[row, piece]),
         np.minimum(high, right[row, piece]),
         before,

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield import contexts
+from betafield.bernstein import composed, derivative, value_at_log_odds
 from betafield.posteriors.base import (
     Floats,
     Generator,
@@ -32,14 +33,7 @@ from betafield.posteriors.base import (
     by_pair,
     makes_under,
 )
-from betafield.posteriors.polynomials import (
-    Pieces,
-    composed,
-    crossings,
-    derivative,
-    monotone_pieces,
-    value,
-)
+from betafield.posteriors.polynomials import Pieces, crossings, monotone_pieces
 from betafield.posteriors.quantiles import solved_quantiles
 
 # Coefficients of one context for all rows; more numbers in a row are rather one for each row.
@@ -276,7 +270,7 @@ class Polynomial(_Under):
         result = np.empty(points.shape)
         for block in blocks(points.size, self._at_a_time()):
             coefficients = self.coefficients[rows.ravel()[block]]
-            result.reshape(-1)[block] = value(coefficients, points.ravel()[block])
+            result.reshape(-1)[block] = value_at_log_odds(coefficients, points.ravel()[block])
         return result.clip(*self._support())
 
     def _support(self) -> tuple[Floats, Floats]:
@@ -304,7 +298,7 @@ def _density(post: Polynomial, q: Floats) -> Floats:
     cuts, q = crossings(post._pieces, post.coefficients, q), q[:, None]
     met = (np.minimum(start, end) <= q) & (q <= np.maximum(start, end)) & (left < right)
     density = post.base.pdf(special.expit(cuts).T).T
-    slope = np.abs(value(derivative(post.coefficients)[:, None], cuts))
+    slope = np.abs(value_at_log_odds(derivative(post.coefficients)[:, None], cuts))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         terms = np.where(met & (density > 0.0), density / slope, 0.0)
     # A constant f has all its mass at one value, whatever the density at the cut.
@@ -351,7 +345,7 @@ def _bracket(post: Polynomial, level: Floats) -> tuple[Floats, Floats]:
     """Range of f on an interval that π leaves with half the probability of the smaller tail."""
     tail = np.minimum(level, 1.0 - level) / 4.0
     ends = special.logit(post.base.ppf(np.stack([tail, 1.0 - tail]))).T
-    values = value(post.coefficients[:, None], ends)
+    values = value_at_log_odds(post.coefficients[:, None], ends)
     low, high = values.min(axis=1), values.max(axis=1)
     inside = (post._pieces.ends >= ends[:, :1]) & (post._pieces.ends <= ends[:, 1:])
     low = np.minimum(low, np.where(inside, post._pieces.values, np.inf).min(axis=1))

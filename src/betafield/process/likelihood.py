@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import comb, digamma, gammaln, xlogy
+from scipy.special import digamma, gammaln, xlogy
 
+from betafield import bernstein
 from betafield.process.links import LOGIT, Link
 from betafield.process.rows import Rows
 
@@ -77,20 +78,15 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
 
 def polynomial(context: Floats, p: Floats, rest: Floats) -> tuple[Floats, Floats, Floats]:
     """Return Σ_k b_k binom(m, k) π^k (1−π)^(m−k) and its first two derivatives by π."""
-    m = context.shape[-1] - 1
-    rise = m * np.diff(context, axis=-1)
-    if m == 1:
+    rise = bernstein.derivative(context)
+    if context.shape[-1] == 2:
         first = rise[..., 0]
         return context[..., 0] * rest + context[..., 1] * p, first, np.zeros_like(first)
-    bend = (m - 1) * np.diff(rise, axis=-1)
-    return _bernstein(context, p, rest), _bernstein(rise, p, rest), _bernstein(bend, p, rest)
-
-
-def _bernstein(b: Floats, p: Floats, rest: Floats) -> Floats:
-    m = b.shape[-1] - 1
-    powers = np.arange(m + 1)
-    weights = comb(m, powers) * p[..., None] ** powers * rest[..., None] ** powers[::-1]
-    return np.asarray((b * weights).sum(axis=-1))
+    value, first, second = (
+        bernstein.value_beside(each, p, rest)
+        for each in (context, rise, bernstein.derivative(rise))
+    )
+    return value, first, second
 
 
 def log_likelihoods(f: Floats, rows: Rows, link: Link) -> Floats:
