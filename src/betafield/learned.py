@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from betafield import trials
 from betafield.field import Field
 from betafield.methods import AnyField
-from betafield.options import Options
 from betafield.posteriors import Beta
 from betafield.smooth import SmoothField
 
@@ -39,9 +38,9 @@ class Learned:
     def field_(self) -> AnyField:
         """What was learned, as it is now and stays, asked for with the options of now."""
         check_is_fitted(self)
-        field, now = self._field_, Options.of(self)
+        field, model = self._field_, cast(Any, self)
         # Whatever else was set since counts when the model learns next.
-        return field.asked_for(field.options._replace(n_jobs=now.n_jobs, prior=now.prior))
+        return field.asked_for(field.options._replace(n_jobs=model.n_jobs, prior=model.prior))
 
     def asked(self, X: Any) -> tuple[AnyField, Floats]:
         """Return what was learned and the points of X, validated, both of one moment."""
