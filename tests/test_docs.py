@@ -324,7 +324,7 @@ def test_the_architecture_page_has_every_room():
     there |= {path.parent.name for path in package.glob("*/__init__.py")}
     listed = [room for row in rooms() for room in row]
     assert sorted(listed) == sorted(there)
-    for name in ("windows", "posteriors", "decisions", "files", "cli"):
+    for name in ("process", "windows", "posteriors", "answers", "decisions", "files", "cli"):
         told = between(text_of("docs/architecture.md"), f"- `{name}`:", "\n-")
         inside = {path.stem for path in (package / name).glob("*.py")} - {"__init__"}
         assert inside <= set(re.findall(r"`(\w+)`", told.split("\n\n")[0]))

@@ -21,8 +21,11 @@ Pure functions of immutable values; nothing here knows of estimators. In the ord
     noise         random fields that a seed decides;  draws: fields from the joint posterior
     following     how residuals move when a trial leaves
     scores        process and windows weighed by leaving trials out;  groups: places and levels
+    ensemble      the joint posterior, a list of members;  draws: fields from it;  noise: their seed
+    sound         whether what a file says was found can have been found
 
-`linear` and `averages` are the tools: sums in a fixed order, and means over normal laws.
+`linear`, `averages` and `cosines` are the tools: sums in a fixed order, means over normal laws and
+sums over products of cosines.
 
 Examples
 --------
