@@ -4,6 +4,8 @@ Averages: the mean of π over four areas of two features, and one contrast, afte
 functions that nothing here was tuned on. Printed are the share of 95 % intervals that hold the
 truth, with its standard error, their mean width, and the processor time of one average over 1,024
 points.
+
+Thresholds and monotone fields: see ``curves.py``, beside this file.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 
+import curves
 import numpy as np
 import numpy.typing as npt
 
@@ -124,8 +127,16 @@ def main() -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=200, help="data sets per figure")
-    sets = parser.parse_args().sets
+    known = {"averages": all_averages, "thresholds": curves.thresholds, "monotone": curves.monotone}
+    parser.add_argument("figures", nargs="*", default=list(known), help=", ".join(known))
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
+    for figure in given.figures:
+        known[figure](given.sets)
+
+
+def all_averages(sets: int) -> None:
+    """Print figures of averages."""
     for trials in (2_000, 300):
         averages(trials, sets)
         sys.stdout.flush()

@@ -145,12 +145,15 @@ def _(scope):
 def _(scope):
     truth = 0.45 + np.log(3) / 10  # where the curve of `experiment` is 0.75
     assert truth == pytest.approx(0.56, abs=0.001)
-    assert scope["low"] < truth < scope["high"]
-    told = re.search(
-        r"about ([\d.]+), from ([\d.]+) to ([\d.]+)", text_of("docs/howto/psychometric.md")
-    )
-    found = scope["middle"], scope["low"], scope["high"]
+    text, threshold = text_of("docs/howto/psychometric.md"), scope["threshold"]
+    low, high = threshold.interval(0.95)
+    assert low < truth < high
+    told = re.search(r"about ([\d.]+), from ([\d.]+) to ([\d.]+)", text)
+    found = threshold.median(), low, high
     assert found == pytest.approx([float(number) for number in told.groups()], abs=0.01)
+    of_answers = float(re.search(r"random_state=0\)   # about ([\d.]+)", text)[1])
+    assert scope["right"].median() == pytest.approx(of_answers, abs=0.01)
+    assert scope["anchored"].not_reached < 0.01 < scope["free"].not_reached
     assert scope["held"] >= 13  # of 15, where 14.25 are expected
     assert scope["levels"].tolist() == [35, 40, 45, 50, 55, 65]
     assert scope["enough"] == pytest.approx([0, 0, 0, 1, 1, 0.75], abs=0.05)
@@ -189,7 +192,7 @@ def _(scope):
     correlation = float(re.search(r"overdispersion_ +# about ([0-9.]+)", text)[1])
     assert scope["model"].overdispersion_ == pytest.approx(correlation, abs=0.02)
     told = re.search(r"about (\d+), from (\d+) to (\d+)", text)
-    found = scope["half"], scope["half_low"], scope["half_high"]
+    found = scope["half"].median(), *scope["half"].interval(0.95)
     assert found == pytest.approx([float(number) for number in told.groups()], abs=0.6)
     # Abbott's correction at the chambers near 30, of which no model is asked.
     rows, near = scope["rows"], np.abs(scope["dose"][:, 0] - 30) <= 3
@@ -197,7 +200,8 @@ def _(scope):
     control = np.average(control, weights=rows["insects"][near])
     corrected = (dead / rows["insects"][near].sum() - control) / (1 - control)
     assert scope["low"] < corrected < scope["high"]
-    assert scope["lethal"](0.99)[0] == scope["grid"][-1]
+    assert scope["nearly_all"].never > 0.99
+    assert scope["nearly_all"].median() == scope["dose"].max()
 
 
 @claims("CONTRIBUTING.md")
