@@ -101,10 +101,11 @@ def reached(level: Any, under: Any) -> tuple[float, float]:
 
 def heading(field: AnyField, asked: Line) -> int:
     """Return which way a curve goes: as it was asked for, or else as its mean does."""
-    if isinstance(field, SmoothField) and field.signs[asked.feature]:
-        return field.signs[asked.feature]
     few = asked._replace(grid=asked.grid[:: (len(asked.grid) - 1) // FEW])
-    return direction(few.averaged(field.mean(few.points)))
+    if not isinstance(field, SmoothField):
+        return direction(few.averaged(field.mean(few.points)))
+    known = field.signs[asked.feature]
+    return known or direction(few.averaged(field.smooth[0].process_mean(few.points)))
 
 
 def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, float]:
