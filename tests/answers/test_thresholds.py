@@ -194,6 +194,16 @@ def test_groups_and_rows_that_vary_take_anchors_too():
     assert 3.0 < counts.threshold(**asked).median() < 5.0
 
 
+def test_rates_that_are_not_known_take_anchors_too():
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0.0, 10.0, size=(200, 1))
+    y = rng.uniform(size=200) < 0.5 + 0.45 * _curve(x[:, 0])
+    task = contexts.guess_lapse(1 / 2, contexts.Unknown(1.5, 30))
+    model = SmoothBetaClassifier(bounds=[(0.0, 10.0)]).fit(x, y, context=task)
+    low, high = model.threshold(0.5, anchored=True, size=300, random_state=0).interval(0.95)
+    assert 1.0 < low < 4.0 < high < 7.0
+
+
 def test_windows_have_thresholds():
     rng = np.random.default_rng(6)
     x = rng.uniform(size=(4_000, 2))

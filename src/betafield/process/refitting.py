@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,19 @@ def refitted(sums: Sums, bounds: Floats, found: Found) -> Found:
     Links, levels and windows stay as they were found, and so do units but for ranks: those would be
     the ranks of trials that are not all trials of the same kind.
     """
-    components: dict[tuple[Any, ...], Component] = {}
-    for i, component in enumerate(found.components):
-        unranked, node = _unranked(component), i % max(len(found.nodes), 1)
-        components.setdefault((node, *_kind(unranked)), unranked)
-    kept = found._replace(components=tuple(components.values()))
+    k = max(len(found.nodes), 1)  # unknown rates: every process stands at all nodes of them
+    groups: dict[tuple[Any, ...], tuple[Component, ...]] = {}
+    for start in range(0, len(found.components), k):
+        unranked = tuple(map(_unranked, found.components[start : start + k]))
+        groups.setdefault(_kind(unranked[0]), unranked)
+    kept = found._replace(components=tuple(chain.from_iterable(groups.values())))
     fits = build(sums, bounds, kept._replace(windows=())).fits
-    climbed = [climb(fit.problem, fit.theta, fit.mode.f, STEPS).mode.theta for fit in fits]
-    return kept._replace(
-        components=tuple(
-            each._replace(theta=theta) for each, theta in zip(kept.components, climbed, strict=True)
-        )
-    )
+    climbed: list[Component] = []
+    for start in range(0, len(fits), k):
+        best = max(fits[start : start + k], key=lambda fit: fit.objective)
+        theta = climb(best.problem, best.theta, best.mode.f, STEPS).mode.theta
+        climbed += [each._replace(theta=theta) for each in kept.components[start : start + k]]
+    return kept._replace(components=tuple(climbed))
 
 
 def _unranked(component: Component) -> Component:
