@@ -52,7 +52,15 @@ def test_products_are_those_of_the_matrix():
     np.testing.assert_allclose(phi.values(b), P @ b, atol=1e-10)
     np.testing.assert_allclose(phi.adjoint(r), P.T @ r, atol=1e-10)
     expected = np.eye(len(b)) + P.T @ (w[:, None] * P)
-    np.testing.assert_allclose(phi.information(w), expected, atol=1e-9)
+    curvature = phi.curvature(w)
+    np.testing.assert_allclose(curvature.inverse(), np.linalg.inv(expected), atol=1e-9)
+    np.testing.assert_allclose(curvature.solve(b), np.linalg.solve(expected, b), atol=1e-9)
+    np.testing.assert_allclose(curvature.form(b), b @ expected @ b, rtol=1e-9)
+    factor = curvature.factor()
+    np.testing.assert_array_equal(factor, np.triu(factor))
+    np.testing.assert_allclose(factor.T @ factor, expected, atol=1e-9)
+    half = 0.5 * np.linalg.slogdet(expected)[1]
+    np.testing.assert_allclose(curvature.half_log_determinant, half, rtol=1e-9)
     np.testing.assert_allclose(phi.forms(S), np.einsum("ij,jk,ik->i", P, S, P), rtol=1e-9)
 
 

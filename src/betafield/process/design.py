@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import cosines, linear
-from betafield.process.basis import Basis
+from betafield.process.basis import Basis, Effects
+from betafield.process.curvature import Arrow, Curvature, Whole
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,11 +37,18 @@ class Design(Protocol):
     def adjoint(self, r: Floats) -> Floats:
         """Return Φ̃′r."""
 
-    def information(self, weight: Floats) -> Floats:
-        """Return I + Φ̃′ diag(weight) Φ̃."""
+    def curvature(self, weight: Floats) -> Curvature:
+        """Return I + Φ̃′ diag(weight) Φ̃, factored."""
 
     def forms(self, S: Floats) -> Floats:
         """Return φ̃′Sφ̃ for every point, S symmetric."""
+
+
+class Cosines(Design, Protocol):
+    """Φ̃ of a basis without levels."""
+
+    def information(self, weight: Floats) -> Floats:
+        """Return I + Φ̃′ diag(weight) Φ̃."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,10 @@ class Product:
         """Return Φ̃′r."""
         T = cosines.moments(r, *self.tables, *self._shape(1))
         return np.asarray(T[tuple(self.J.T)] * self.root)
+
+    def curvature(self, weight: Floats) -> Curvature:
+        """Return I + Φ̃′ diag(weight) Φ̃, factored."""
+        return Whole.of(self.information(weight))
 
     def information(self, weight: Floats) -> Floats:
         """Return I + Φ̃′ diag(weight) Φ̃."""
@@ -106,6 +118,10 @@ class Dense:
         parts = [linear.product(r[None, at], P)[0] for P, at in self._blocks()]
         return np.asarray(np.sum(parts, axis=0))
 
+    def curvature(self, weight: Floats) -> Curvature:
+        """Return I + Φ̃′ diag(weight) Φ̃, factored."""
+        return Whole.of(self.information(weight))
+
     def information(self, weight: Floats) -> Floats:
         """Return I + Φ̃′ diag(weight) Φ̃."""
         A = np.eye(len(self.basis.root))
@@ -135,9 +151,12 @@ class Dense:
 class Levelled:
     """Φ̃ of a basis whose last functions are levels of a feature.
 
+    At one level the cosines of that feature are constants: what rows of a level add up are cosines
+    of the other features alone.
+
     Parameters
     ----------
-    cosines : Design
+    cosines : Cosines
         The functions before.
     basis : Basis
         All of them.
@@ -145,7 +164,7 @@ class Levelled:
         The points.
     """
 
-    cosines: Design
+    cosines: Cosines
     basis: Basis
     x: Floats
 
@@ -158,28 +177,26 @@ class Levelled:
         levels = self._tau * self._by_level(r[:, None])[:, 0]
         return np.concatenate([self.cosines.adjoint(r), levels])
 
-    def information(self, weight: Floats) -> Floats:
-        """Return I + Φ̃′ diag(weight) Φ̃."""
-        m = self._m
-        A = np.eye(len(self.basis.root))
-        A[:m, :m] = self.cosines.information(weight)
-        A[m:, :m] = self._tau * self._by_level(weight[:, None] * self._matrix)
-        A[:m, m:] = A[m:, :m].T
-        levels = np.arange(m, len(A))
-        A[levels, levels] += self._tau**2 * self._by_level(weight[:, None])[:, 0]
-        return A
+    def curvature(self, weight: Floats) -> Curvature:
+        """Return I + Φ̃′ diag(weight) Φ̃, factored."""
+        along, which = self._levels
+        across = along * self._by_level(weight[:, None] * self._others)[:, which]
+        own = self._by_level(weight[:, None])[:, 0]
+        A = self.cosines.information(weight)
+        return Arrow.of(A, self._tau * across, 1.0 + self._tau**2 * own)
 
     def forms(self, S: Floats) -> Floats:
         """Return φ̃′Sφ̃ for every point, S symmetric; levels never seen have variance τ².
 
         If answers are averages over levels, such points have no level.
         """
-        m, which = self._m, self._which
-        assert self.basis.effects is not None
-        across = np.ascontiguousarray(S[m:, :m])[which]
-        cross = np.where(which < 0, 0.0, (across * self._matrix).sum(axis=1))
-        unseen = 0.0 if self.basis.effects.is_averaged else 1.0
-        own = np.where(which < 0, unseen, np.diag(S)[m:][which])
+        m, known = self._m, self._which
+        along, which = self._levels
+        across = np.zeros((len(along), self._others.shape[1]))
+        np.add.at(across.T, which, (S[m:, :m] * along).T)
+        cross = np.where(known < 0, 0.0, (across[known] * self._others).sum(axis=1))
+        unseen = 0.0 if self._effects.is_averaged else 1.0
+        own = np.where(known < 0, unseen, np.diag(S)[m:][known])
         core = self.cosines.forms(np.ascontiguousarray(S[:m, :m]))
         return np.asarray(core + 2.0 * self._tau * cross + self._tau**2 * own)
 
@@ -191,14 +208,47 @@ class Levelled:
     def _tau(self) -> float:
         return float(self.basis.root[-1])
 
-    @functools.cached_property
-    def _which(self) -> Ints:
+    @property
+    def _effects(self) -> Effects:
         assert self.basis.effects is not None
-        return self.basis.effects.which(self.x)
+        return self.basis.effects
 
     @functools.cached_property
-    def _matrix(self) -> Floats:
-        return matrix(without_effects(self.basis), self.x)
+    def _which(self) -> Ints:
+        return self._effects.which(self.x)
+
+    @functools.cached_property
+    def _order(self) -> npt.NDArray[np.intp]:
+        return np.argsort(self._which, kind="stable")
+
+    @functools.cached_property
+    def _frequencies(self) -> tuple[Ints, Ints]:
+        """The frequencies of the other features, each once, and which of them functions have."""
+        J = self.basis.J[:, self._others_of]
+        found, which = np.unique(J, axis=0, return_inverse=True)
+        return found, which.ravel()
+
+    @functools.cached_property
+    def _others(self) -> Floats:
+        """Products of cosines of the other features at points, one per frequency."""
+        return _cosines(self.basis, self.x, self._others_of, self._frequencies[0])
+
+    @functools.cached_property
+    def _levels(self) -> tuple[Floats, Ints]:
+        """√D times cosines of levels (L, m), and the frequencies of the others of functions."""
+        effects, m = self._effects, self._m
+        along = np.tile(self.basis.root[:m], (len(effects.at), 1))
+        if effects.feature < self.basis.J.shape[1]:
+            x = np.zeros((len(along), self.basis.J.shape[1]))
+            x[:, effects.feature] = effects.at
+            own = [effects.feature]
+            along *= _cosines(self.basis, x, own, self.basis.J[:, own])
+        return along, self._frequencies[1]
+
+    @property
+    def _others_of(self) -> list[int]:
+        """The features but that with levels; levels that are groups are beside all of them."""
+        return [a for a in range(self.basis.J.shape[1]) if a != self._effects.feature]
 
     def _at(self, effects: Floats) -> Floats:
         """Return τ times the effect of every point's level."""
@@ -207,18 +257,22 @@ class Levelled:
     def _by_level(self, values: Floats) -> Floats:
         """Return sums of rows of values by level."""
         out = np.zeros((len(self.basis.root) - self._m, values.shape[1]))
-        order = np.argsort(self._which, kind="stable")
-        ordered = self._which[order]
+        ordered = self._which[self._order]
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        starts = starts[ordered[starts] >= 0]
-        out[ordered[starts]] = np.add.reduceat(values[order], starts)
+        sums = np.add.reduceat(values[self._order], starts)
+        known = ordered[starts] >= 0
+        out[ordered[starts[known]]] = sums[known]
         return out
 
 
 def design(basis: Basis, x: Floats) -> Design:
     """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
-    if basis.effects is not None:
-        return Levelled(design(without_effects(basis), x), basis, x)
+    plain = _plain(without_effects(basis), x)
+    return plain if basis.effects is None else Levelled(plain, basis, x)
+
+
+def _plain(basis: Basis, x: Floats) -> Cosines:
+    """Return Φ̃ of a basis without levels."""
     d = len(basis.margin)
     x = x[:, :d]
     if d > FEW:
@@ -244,9 +298,24 @@ def matrix(basis: Basis, x: Floats) -> Floats:
         which = basis.effects.which(x)
         levels = which[:, None] == np.arange(len(basis.effects.at))
         return np.hstack([matrix(without_effects(basis), x), basis.root[-1] * levels])
+    return basis.root * _cosines(basis, x, list(range(len(basis.margin))), basis.J)
+
+
+def _cosines(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
+    """Return products of cosines of some features at points, with these frequencies of them."""
     angles = basis.angles(x[:, : len(basis.margin)])
-    P = np.tile(basis.root, (len(x), 1))
-    highest_of = basis.J.max(axis=0)
-    for a in np.flatnonzero(highest_of):
-        P *= cosines.table(angles[:, a], int(highest_of[a]) + 1)[:, basis.J[:, a]]
+    P = np.ones((len(x), len(J)))
+    for a, j in zip(features, J.T, strict=True):
+        if j.any():
+            P *= cosines.table(angles[:, a], int(j.max()) + 1)[:, j]
     return P
+
+
+def product(basis: Basis, x: Floats, A: Floats) -> Floats:
+    """Return Φ̃A; every point has one level at the most."""
+    if basis.effects is None:
+        return linear.product(matrix(basis, x), A)
+    m, which = len(basis.J), basis.effects.which(x)
+    found = linear.product(matrix(without_effects(basis), x), np.ascontiguousarray(A[:m]))
+    levels = np.where(which[:, None] < 0, 0.0, A[m + which])
+    return np.asarray(found + basis.root[-1] * levels)

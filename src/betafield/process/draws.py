@@ -289,7 +289,7 @@ def log_targets(member: Member, b: Floats) -> Floats:
     """Return the logarithm of the posterior's density at coefficients, 0 at the mode."""
     problem, mode = member.problem, member.mode
     phi = matrix(mode.basis, problem.rows.x)
-    top = mode.evidence + float(np.log(np.diag(mode.U)).sum())
+    top = mode.evidence + mode.curvature.half_log_determinant
     out = -0.5 * (b * b).sum(axis=0) - top
     for start in range(0, b.shape[1], BLOCK):
         f = linear.product(phi, np.ascontiguousarray(b[:, start : start + BLOCK]))

@@ -112,12 +112,14 @@ def of_fit(fit: Fit, which: int) -> Iterator[Member]:
         yield _whole(fit, weight, which)
         return
     is_weighed = len(fit.problem.rows.x) * len(fit.mode.b) <= MOST_ENTRIES
-    yield Member(fit.problem, fit.mode, fit.mode.b, fit.mode.U, weight, which, is_weighed)
+    U = fit.mode.curvature.factor()
+    yield Member(fit.problem, fit.mode, fit.mode.b, U, weight, which, is_weighed)
     for theta, factor in star(fit.theta, root, fit.problem.ends):
         at = mode(theta, *fit.problem, fit.mode.f, NEAR)
         objective = at.evidence + fit.problem.log_prior(theta)
         log_weight = weight - fit.objective + objective + factor
-        yield Member(fit.problem, at, at.b, at.U, log_weight, which, is_weighed)
+        U = at.curvature.factor()
+        yield Member(fit.problem, at, at.b, U, log_weight, which, is_weighed)
 
 
 def has_star(fit: Fit) -> bool:

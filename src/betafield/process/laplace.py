@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from betafield.process import linear
 from betafield.process.basis import Basis, Prior, basis
+from betafield.process.curvature import Curvature
 from betafield.process.design import Design, design
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import Link
@@ -47,8 +48,8 @@ class Mode(NamedTuple):
         The functions.
     b : array of shape (m,)
         Coefficients.
-    U : array of shape (m, m)
-        Factor of M₀ at the mode.
+    curvature : Curvature
+        M₀ at the mode, factored.
     f : array of shape (r,)
         Latent values of the rows.
     reading : Reading
@@ -60,7 +61,7 @@ class Mode(NamedTuple):
     theta: Floats
     basis: Basis
     b: Floats
-    U: Floats
+    curvature: Curvature
     f: Floats
     reading: Reading
     evidence: float
@@ -106,15 +107,15 @@ def mode(
     _, b = _scored(phi, f, read(f, rows, link))
     at = _at(phi, b, rows, link)
     for _ in range(steps):
-        U, target = _scored(phi, at.f, at.reading)
+        curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
-        if 0.5 * float(np.sum(linear.product(step[None], _turned(U)) ** 2)) < gain:
+        if 0.5 * curvature.form(step) < gain:
             break
         at = _upward(phi, at, step, rows, link)
     else:
-        U = linear.factor(phi.information(at.reading.information))
-    evidence = at.objective - float(np.log(np.diag(U)).sum())
-    return Mode(theta, functions, at.b, U, at.f, at.reading, evidence)
+        curvature = phi.curvature(at.reading.information)
+    evidence = at.objective - curvature.half_log_determinant
+    return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
 
 
 class _Point(NamedTuple):
@@ -132,10 +133,10 @@ def _at(phi: Design, b: Floats, rows: Rows, link: Link) -> _Point:
     return _Point(b, f, reading, reading.log - 0.5 * float(np.sum(b * b)))
 
 
-def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Floats, Floats]:
-    """Return the factor of M₀ at latent values, and where a whole scoring step leads."""
-    U = linear.factor(phi.information(reading.information))
-    return U, linear.solve(U, phi.adjoint(reading.information * f + reading.score))
+def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats]:
+    """Return M₀ at latent values, and where a whole scoring step leads."""
+    curvature = phi.curvature(reading.information)
+    return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
 
 
 def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:
@@ -151,7 +152,7 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
 def slopes(mode: Mode, rows: Rows) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
     phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
-    S = linear.inverse(mode.U)
+    S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
     moves = linear.product(G * b, S)
