@@ -17,6 +17,7 @@ from betafield.process.laplace import mode, slopes
 from betafield.process.links import LOGIT
 from betafield.process.model import Sums, build, find
 from betafield.process.rows import Rows, by_place
+from betafield.process.sound import require_sound
 
 SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
 
@@ -40,15 +41,19 @@ def problem(rows):
 THETA = np.log([1.0, 0.8, 0.45, 0.6])
 
 
-def test_products_are_those_of_the_matrix():
-    rows, _ = days(200, 1)
-    functions = basis(THETA, problem(rows).prior)
-    phi, P = design(functions, rows.x), matrix(functions, rows.x)
+@pytest.mark.parametrize(("d", "feature"), [(1, 0), (2, 0), (2, 1), (3, 1), (4, 2)])
+def test_products_are_those_of_the_matrix(d, feature):
+    x = np.random.default_rng(1).random((200, d))
+    x[:, feature] = (np.floor(30 * x[:, feature]) + 0.5) / 30
+    at = Effects(feature, np.unique(x[:, feature]))
+    theta = np.log([1.0, *[0.8, 0.45, 0.6, 0.9][:d], 0.6])
+    functions = basis(theta, Prior(LOGIT.scale, 200.0, None, at))
+    phi, P = design(functions, x), matrix(functions, x)
     rng = np.random.default_rng(2)
     b, r, w = rng.normal(size=P.shape[1]), rng.normal(size=200), rng.random(200)
     S = rng.normal(size=(P.shape[1],) * 2)
     S = S @ S.T
-    assert P.shape[1] == len(functions.J) + 30
+    assert P.shape[1] == len(functions.J) + len(at.at)
     np.testing.assert_allclose(phi.values(b), P @ b, atol=1e-10)
     np.testing.assert_allclose(phi.adjoint(r), P.T @ r, atol=1e-10)
     expected = np.eye(len(b)) + P.T @ (w[:, None] * P)
@@ -129,7 +134,7 @@ def test_covariances_are_averaged_over_windows_level_by_level(way):
     others = some[:, None] != np.arange(600)
     pairs = turned @ P.T * follow.follow * others
     apart = np.abs((queries[:, None] - rows.x) * stretch).max(axis=2)
-    means = follow.means(queries, turned, stretch, Own(some, follow.follow[some]))
+    means = follow.moves(queries, turned, Own(some, follow.follow[some])).means(stretch)
     for b, width in enumerate(WIDTHS):
         held = apart <= width
         found_sum = means[:, b] * (follow.follow * (held & others)).sum(axis=1)
@@ -203,3 +208,34 @@ def test_what_is_asked_decides_the_weights():
         one = law.Laws(laws.links, w, laws.centres[:, [q]], laws.deviations[:, [q]])
         assert LatentNormal(one).ppf(0.5)[0] == pytest.approx(LatentNormal(laws).ppf(0.5)[q])
         assert mixtures.mean(one)[0] == pytest.approx(mixtures.mean(laws)[q])
+
+
+def test_windows_by_level_hold_what_hours_of_a_day_share():
+    """Storms that hold for some hours of one day: near in the hour, but of no other day."""
+    rng = np.random.default_rng(12)
+    storm = rng.normal(0.0, 1.5, size=(60, 4))
+    day, hour = rng.integers(60, size=12_000), rng.random(12_000)
+    f = storm[day, (4 * hour).astype(int)] - 0.5
+    given = Sums(
+        np.column_stack([day, hour]), np.ones(12_000, np.int64), (rng.random(12_000) < expit(f)) * 1
+    )
+    bounds = np.array([[0.0, 59.0], [0.0, 1.0]])
+    found = find(given, bounds)
+    by_level = [window for window in found.windows if window.stretch[0] > 1.0]
+    assert sum(window.weight for window in by_level) > 0.2
+    require_sound(found, 2)
+    at = np.array([[d, (h + 0.5) / 4] for d in range(60) for h in range(4)])
+    truth = expit(storm - 0.5).ravel()
+    laws = [build(given, bounds, each).laws(at) for each in (found, found._replace(windows=()))]
+    low, high = mixtures.interval(laws[0])
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
+    errors = [np.mean((mixtures.mean(each) - truth) ** 2) for each in laws]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_levels_too_near_to_each_other_are_not_taken_apart():
+    x = np.linspace(0.0, 1.0, 20)
+    points = np.column_stack([np.tile([0.0, 1e-12, 0.3, 0.6, 1.0], 20), np.repeat(x, 5)])
+    given = Sums(points, np.full(100, 3), np.tile([0, 1, 2, 3, 1], 20))
+    found = find(given, SQUARE)
+    assert all(window.stretch[0] <= 1.0 for window in found.windows)

@@ -123,6 +123,14 @@ def test_stretches_are_alike_by_length_scale_and_alone():
     assert len(residuals.stretches(np.array([0.5, 0.5, 0.45]))) == 4
 
 
+def test_stretches_by_level_take_levels_apart_and_reach_along_the_others():
+    lengths = np.array([0.05, 0.2, 0.4])
+    ways = residuals.stretches(lengths, np.array([0.01, np.inf, np.inf]))
+    np.testing.assert_allclose(ways[-1], [100.0, 1.0, 0.5])
+    assert len(ways) == 1 + len(residuals.stretches(lengths))
+    assert len(residuals.stretches(lengths[:1], np.array([0.01]))) == 1
+
+
 def test_logit_variance_of_the_logit_link_is_its_own():
     laws = law.Laws((LOGIT,), np.ones(1), np.array([[0.3, -1.0]]), np.array([[0.2, 0.05]]))
     found = residuals.logit_variance(

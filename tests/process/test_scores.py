@@ -186,7 +186,7 @@ def test_cells_follow_as_pairs_do(way):
     others = some[:, None] != np.arange(600)
     pairs = turned @ P.T * follow.follow * others
     apart = np.abs((queries[:, None] - rows.x) * stretch).max(axis=2)
-    means = follow.means(queries, turned, stretch, Own(some, follow.follow[some]))
+    means = follow.moves(queries, turned, Own(some, follow.follow[some])).means(stretch)
     for b, width in enumerate(WIDTHS):
         held = apart <= width
         is_strip = min(way) == 0.0 and (held & others).sum(axis=1).mean() < 50
@@ -241,7 +241,9 @@ def test_a_group_of_one_trial_is_a_trial():
     match = contest((found,), rows)
     grouped = by_group(match, np.arange(120))
     logs = scores.by_trial(match, scores.entries(rows, np.arange(120)))
-    np.testing.assert_allclose(grouped.scored.scores, logs.sum(axis=1), rtol=0.03)
+    asked = np.isfinite(grouped.scored.scores)
+    assert asked.mean() > 0.5
+    np.testing.assert_allclose(grouped.scored.scores[asked], logs.sum(axis=1)[asked], rtol=0.03)
     assert 1.0 <= grouped.spread < 1.3
 
 

@@ -35,13 +35,15 @@ Kept = tuple[tuple[Candidate | None, ...], Floats]
 # Processes of less weight are not kept.
 LIGHT = 0.01
 # ν of the rougher process, trials and features for which it is tried, how much longer its length
-# scales are at the start, and steps that it is worth.
+# scales are at the start, and steps that it, or one with effects of levels, is worth.
 SMOOTHNESS, ROUGH_FROM, ROUGH_FEATURES, LONGER, STEPS = 2.5, 3_000, 2, 1.5, 6
 # Levels of a feature, and trials per level, at the least; the weight of windows along it.
 FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
 # Levels within a length scale up to which it is short; beside effects of levels, the length scale
 # at the start, and their variance if no window tells it.
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
+# Levels that are nearer to each other, in shares of the box, are not taken apart.
+NEAREST = 1e-9
 # Weight of windows of single levels from which a new level has their variance on top.
 SURE = 0.5
 # ρ that trials of a row are tried with, and how far behind the best, in nats, larger ones are none.
@@ -84,12 +86,13 @@ def find(
         return _found(processes)
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
-    match = _contest(processes, fine)
+    spacings = _spacings(sums, levels, processes[0].box)
+    match = _contest(processes, fine, spacings)
     result = scored(match)
     feature = _levelled(match, weighed(result), sums, levels)
     if feature is not None:
         joint = _joint(sums, processes[0], levels, feature, match, weighed(result))
-        other = _contest([joint], fine)
+        other = _contest([joint], fine, spacings)
         outcome = scored(other)
         if _is_better(joint, outcome, processes[0], result):
             processes, match, result = [joint], other, outcome
@@ -149,9 +152,10 @@ def _component(process: Process) -> Component:
     return Component(link.name, prior.smoothness, theta, scale, effect, rows.correlation)
 
 
-def _contest(processes: list[Process], fine: Rows) -> Contest:
+def _contest(processes: list[Process], fine: Rows, spacings: Floats) -> Contest:
     fits = tuple(process.fit for process in processes)
-    return contest(fits, fine, tuple(places([process.box for process in processes], fine)))
+    xs = tuple(places([process.box for process in processes], fine))
+    return contest(fits, fine, xs, spacings)
 
 
 def inside(boxes: list[Box], points: Floats) -> list[Floats]:
@@ -183,6 +187,16 @@ def _with_levels(sums: Sums, levels: Levels) -> list[int]:
     ]
 
 
+def _spacings(sums: Sums, levels: Levels, box: Box) -> Floats:
+    """Return how far apart levels that trials can tell apart are in a box; ∞: there are none."""
+    found = np.full(len(levels), np.inf)
+    for a in _with_levels(sums, levels):
+        at = effects(levels, box, a).at
+        nearest = np.diff(at).min(initial=np.inf)
+        found[a] = nearest if nearest >= NEAREST else np.inf
+    return found
+
+
 def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | None:
     """Return the feature whose levels seem to have effects of their own.
 
@@ -195,7 +209,7 @@ def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | N
         at = levels[a]
         assert at is not None
         is_short = float(match.best.lengths[a]) * len(at) < SHORT
-        signs[a] = _along(match, kept, a)[0] + is_short
+        signs[a] = _along(match, kept, a)[0] + _within(match, kept, a) + is_short
     best = max(signs, key=lambda a: signs[a], default=0)
     return best if signs.get(best, 0.0) >= OF_USE else None
 
@@ -210,6 +224,13 @@ def _along(match: Contest, kept: Kept, feature: int) -> tuple[float, float]:
     """Return the weight of windows that hold one level of a feature each, and Σ τ · weight."""
     spacing = np.diff(np.unique(match.rows.x[:, feature])).min(initial=1.0)
     return level_effects(*kept, match.ways, feature, float(spacing))
+
+
+def _within(match: Contest, kept: Kept, feature: int) -> float:
+    """Return the weight of windows that hold one level of a feature, and some of the others."""
+    ways, each = match.ways, zip(*kept, strict=True)
+    held = (w for window, w in each if window and ways[window.stretch][feature] > 1.0)
+    return float(sum(held))
 
 
 def effects(levels: Levels, box: Box, feature: int) -> Effects:
@@ -234,7 +255,8 @@ def _joint(
     start = np.append(best.fit.theta, 0.5 * math.log(tau))
     start[0] -= math.log(best.fit.problem.link.scale)
     start[1 + feature] = max(start[1 + feature], SMOOTH)
-    return best._replace(fit=fit(rows, LOGIT, start, effects=effects(levels, best.box, feature)))
+    at = effects(levels, best.box, feature)
+    return best._replace(fit=fit(rows, LOGIT, start, effects=at, steps=STEPS))
 
 
 # Weights by what is asked ------------------------------------------------------------------

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear
-from betafield.process.basis import Basis
+from betafield.process.basis import Basis, Effects
 from betafield.process.design import design, matrix, without_effects
 from betafield.process.fit import Fit, hashes
 from betafield.process.ladder import Left, window_means
 from betafield.process.leaving import joint_covariance
-from betafield.process.likelihood import polynomial, read, success
+from betafield.process.likelihood import TINY, polynomial, read, success
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -36,6 +36,8 @@ Index = npt.NDArray[np.intp]
 
 # Cells per wave of the highest frequency, fewest and most cells of a feature.
 FINENESS, FEWEST, MOST = 8.0, 4, {1: 256, 2: 40, 3: 16}
+# Cells of levels, if there are effects of them.
+MOST_OF_LEVELS = 2_048
 # With more features: cells along one of them, and rows of lowest hash in the place of cells.
 ALONG, ROWS = 32, 1_500
 
@@ -64,14 +66,10 @@ class Cells(NamedTuple):
         Their centres.
     weight : array of shape (c,)
         Σh.
-    P : array of shape (m, c), or (m + L, c)
-        Means of φ̃.
+    P : array of shape (m, c)
+        Means of φ̃, without levels.
     numbers : integer array of shape (c, d)
         Their numbers along each feature.
-    which : integer array of shape (c,) or None
-        Their levels, if P lacks them.
-    basis : Basis
-        The functions.
     of : integer array of shape (r,)
         Which cell every row is in, −1 if in none.
     """
@@ -80,32 +78,37 @@ class Cells(NamedTuple):
     weight: Floats
     P: Floats
     numbers: Ints
-    which: Ints | None
-    basis: Basis
     of: Ints
 
-    def products(self, turned: Floats) -> Floats:
-        """Return φ̃′·turned for every query and cell."""
-        m = len(self.P)
-        found = linear.product(np.ascontiguousarray(turned[:, :m]), self.P)
-        if self.which is not None:
-            found += self.basis.root[-1] * turned[:, m + self.which]
-        return found
-
-    def paired(self, turned: Floats, at: Ints) -> Floats:
-        """Return φ̃′·turned for every query and a cell of its own."""
-        m = len(self.P)
-        found = np.einsum("qm,mq->q", turned[:, :m], self.P[:, at])
-        if self.which is not None:
-            found += self.basis.root[-1] * turned[np.arange(len(at)), m + self.which[at]]
-        return np.asarray(found)
-
-    def along(self, used: tuple[bool, ...]) -> Cells:
+    def along(self, used: npt.NDArray[np.bool_]) -> Cells:
         """Return the cells joined to those along some features."""
-        P = self.P.T if self.which is None else matrix(self.basis, self.x)
-        x, weight, P, joint = _joined(self.numbers[:, np.array(used)], self.x, self.weight, P)
+        x, weight, P, joint = _joined(self.numbers[:, used], self.x, self.weight, self.P.T)
         of = np.where(self.of >= 0, joint[self.of], -1)
-        return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], None, self.basis, of)
+        return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], of)
+
+
+class Levels(NamedTuple):
+    """Cells of rows of one level each, over which effects of levels are averaged.
+
+    Parameters
+    ----------
+    effects : Effects
+        The levels.
+    x : array of shape (c, d)
+        Centres of cells.
+    weight : array of shape (c,)
+        Σh.
+    which : integer array of shape (c,)
+        The level, −1 if there is none.
+    of : integer array of shape (r,)
+        Which cell every row is in.
+    """
+
+    effects: Effects
+    x: Floats
+    weight: Floats
+    which: Ints
+    of: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,37 +135,46 @@ class Following:
         f = design(fit.mode.basis, rows.x).values(fit.mode.b)
         return cls(fit, rows, followed(fit, rows, f)[2])
 
-    def means(
-        self, queries: Floats, turned: Floats, stretch: Floats, own: Own | None = None
-    ) -> Floats:
-        """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
+    def moves(self, queries: Floats, turned: Floats, own: Own | None = None) -> Moves:
+        """Return how the others move.
 
         `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of its cell
-        that is, for C is largest there. Windows that hold no cell have the value at the query, or
-        the next wider one's if they look at some features only.
+        that is, for C is largest there.
         """
-        cells = self._cells(tuple((stretch > 0.0).tolist()))
-        left = self._left(turned, cells, own)
-        found = window_means(queries, cells.x, cells.products(turned), cells.weight, stretch, left)
-        if stretch.min() > 0.0:
-            here = (matrix(self.fit.mode.basis, queries) * turned).sum(axis=1)
-            return np.where(np.isnan(found), here[:, None], found)
-        for b in range(found.shape[1] - 2, -1, -1):
-            found[:, b] = np.where(np.isnan(found[:, b]), found[:, b + 1], found[:, b])
-        return found
+        return Moves(self, queries, turned, own)
 
-    def _left(self, turned: Floats, cells: Cells, own: Own | None) -> Left:
-        """Return which place of a query has less weight, by how much, and the value of that."""
-        if own is None:
-            none = np.zeros(len(turned))
-            return Left(np.full(len(turned), -1), none, none)
-        whole = self._whole
-        return Left(cells.of[own.row], own.h, whole.paired(turned, whole.of[own.row]))
+    @functools.cached_property
+    def basis(self) -> Basis:
+        """The functions without levels."""
+        return without_effects(self.fit.mode.basis)
 
-    def _cells(self, used: tuple[bool, ...]) -> Cells:
+    @functools.cached_property
+    def sides(self) -> Ints:
+        """The number of cells per feature."""
+        return _sides(self.basis)
+
+    @functools.cached_property
+    def levels(self) -> Levels | None:
+        """The cells of levels with effects; None if there are no effects."""
+        effects = self.fit.mode.basis.effects
+        if effects is None:
+            return None
+        x, which = self.rows.x, effects.which(self.rows.x)
+        others = np.arange(x.shape[1]) != effects.feature
+        side = int((MOST_OF_LEVELS / len(effects.at)) ** (1.0 / max(1, others.sum())))
+        numbers = _numbers(x, np.where(others, np.clip(side, 1, self.sides), 1))
+        numbers[:, effects.feature] = which + 1
+        x, weight, _, of = _joined(numbers, x, self.follow, np.zeros((len(x), 0)))
+        level = np.empty(len(x), dtype=np.int64)
+        level[of] = which
+        # A mean of equal values need not be one of them.
+        x[:, effects.feature] = np.where(level < 0, x[:, effects.feature], effects.at[level])
+        return Levels(effects, x, weight, level, of)
+
+    def cells(self, used: tuple[bool, ...]) -> Cells:
         """Return cells along the features in use."""
         if used not in self._kept:
-            self._kept[used] = self._whole if all(used) else self._whole.along(used)
+            self._kept[used] = self.whole if all(used) else self.whole.along(np.array(used))
         return self._kept[used]
 
     @functools.cached_property
@@ -170,28 +182,163 @@ class Following:
         return {}
 
     @functools.cached_property
-    def _whole(self) -> Cells:
-        """Return the cells that hold rows."""
-        basis, x, weight = self.fit.mode.basis, self.rows.x, self.follow
-        sides, of = _sides(basis), np.arange(len(x))
+    def whole(self) -> Cells:
+        """The cells that hold rows."""
+        x, weight, of = self.rows.x, self.follow, np.arange(len(self.rows.x))
         if x.shape[1] in MOST:
-            x, weight, _, of = _joined(_numbers(x, sides, basis), x, weight, np.zeros((len(x), 0)))
+            numbers = _numbers(x, self.sides)
+            x, weight, _, of = _joined(numbers, x, weight, np.zeros((len(x), 0)))
         elif len(x) > ROWS:
             some = np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
             x, weight = x[some], weight[some]
             of = np.full(len(of), -1)
             of[some] = np.arange(ROWS)
-        index, which = _numbers(x, sides, basis), None
-        if basis.effects is not None:
-            which = index[:, basis.effects.feature]
-            x[:, basis.effects.feature] = basis.effects.at[which]
-        P = matrix(without_effects(basis), x)
-        return Cells(x, weight, np.ascontiguousarray(P.T), index, which, basis, of)
+        P = np.ascontiguousarray(matrix(self.basis, x).T)
+        return Cells(x, weight, P, _numbers(x, self.sides), of)
 
     @functools.cached_property
     def covariance(self) -> Floats:
         """The joint covariance of coefficients and hyper-parameters."""
         return joint_covariance(self.fit)
+
+
+class Averaged(NamedTuple):
+    """Cells: centres, Σh, which cell rows are in, and what is averaged of every query and cell."""
+
+    x: Floats
+    weight: Floats
+    of: Ints
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """How far f moves at the others when queries leave something out, in windows about them.
+
+    Parameters
+    ----------
+    following : Following
+        How residuals follow the process.
+    queries : array of shape (q, d)
+        Where something is left out.
+    turned : array of shape (q, m), or (q, m + L)
+        Σ_k C φ̃_k a_k of it.
+    own : Own or None
+        What that is of the query's own row.
+    """
+
+    following: Following
+    queries: Floats
+    turned: Floats
+    own: Own | None = None
+
+    def means(self, stretch: Floats) -> Floats:
+        """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
+
+        Windows that hold no cell have the value at the query, or the next wider one's if they look
+        at some features only. Effects of levels are averaged over cells of their own, which are
+        wider along the other features.
+        """
+        key = tuple(stretch.tolist())
+        if key not in self._kept:
+            self._kept[key] = self._smooth(stretch) + self._of_levels(stretch)
+        return self._kept[key]
+
+    def _smooth(self, stretch: Floats) -> Floats:
+        cells = self.following.cells(tuple((stretch > 0.0).tolist()))
+        at, held = self._placed(self.queries, stretch), self._placed(cells.x, stretch)
+        values, left = self._products(stretch > 0.0), self._left(cells)
+        found = window_means(at, held, values, cells.weight, stretch, left)
+        return _filled(found, self._here, stretch)
+
+    def _placed(self, x: Floats, stretch: Floats) -> Floats:
+        """Return points; along features whose levels are kept apart, in the middle of cells.
+
+        Cells are wider than the distance of levels: that of the query's level counts for it.
+        """
+        sides = self.following.sides
+        return np.where(stretch > 1.0, (_numbers(x, sides) + 0.5) / sides, x)
+
+    def _products(self, used: npt.NDArray[np.bool_]) -> Floats:
+        """Return φ̃′·turned for every query and cell along features in use."""
+        key = tuple(used.tolist())
+        if ("products", *key) not in self._kept:
+            found = linear.product(self._turned, self.following.cells(key).P)
+            self._kept["products", *key] = found
+        return self._kept["products", *key]
+
+    @functools.cached_property
+    def _kept(self) -> dict[tuple[object, ...], Floats]:
+        """What ways and widths share."""
+        return {}
+
+    @functools.cached_property
+    def _turned(self) -> Floats:
+        return np.ascontiguousarray(self.turned[:, : len(self.following.basis.J)])
+
+    @functools.cached_property
+    def _here(self) -> Floats:
+        """The value at the query."""
+        return np.asarray((matrix(self.following.basis, self.queries) * self._turned).sum(axis=1))
+
+    def _left(self, cells: Cells) -> Left:
+        """Return which cell of a query has less weight, by how much, and the value of that."""
+        if self.own is None:
+            return _nothing(len(self.turned))
+        whole = self.following.whole
+        value = np.einsum("qm,mq->q", self._turned, whole.P[:, whole.of[self.own.row]])
+        return Left(cells.of[self.own.row], self.own.h, np.asarray(value))
+
+    def _of_levels(self, stretch: Floats) -> Floats:
+        """Return the means of effects of levels; without any, 0."""
+        levels = self.following.levels
+        if levels is None:
+            return np.zeros(1)
+        own = self._effects(levels.effects.which(self.queries)[:, None])[:, 0]
+        if stretch[levels.effects.feature] > 0.0:
+            values = self._effects(levels.which[None])
+            x, weight, of = levels.x, levels.weight, levels.of
+        else:
+            x, weight, of, values = self._beside_levels(levels, stretch > 0.0)
+        left = _nothing(len(own))
+        if self.own is not None:
+            left = Left(of[self.own.row], self.own.h, own)
+        return _filled(window_means(self.queries, x, values, weight, stretch, left), own, stretch)
+
+    def _beside_levels(self, levels: Levels, used: npt.NDArray[np.bool_]) -> Averaged:
+        """Return cells along the other features, with effects of levels averaged in each."""
+        cells = self.following.cells(tuple(used.tolist()))
+        which, follow = levels.which[levels.of], self.following.follow
+        known = (which >= 0) & (cells.of >= 0)
+        mass = np.zeros((len(levels.effects.at), len(cells.x)))
+        np.add.at(mass, (which[known], cells.of[known]), follow[known])
+        mass /= np.maximum(cells.weight, TINY)
+        every = self._effects(np.arange(len(mass))[None])
+        return Averaged(cells.x, cells.weight, cells.of, linear.product(every, mass))
+
+    def _effects(self, which: Ints) -> Floats:
+        """Return the effects of levels in φ̃′·turned for every query; of none, 0."""
+        m, tau = self._turned.shape[1], self.following.fit.mode.basis.root[-1]
+        at = np.broadcast_to(m + which, (len(self.turned), which.shape[1]))
+        found = np.take_along_axis(self.turned, at, axis=1)
+        return np.where(which < 0, 0.0, tau * found)
+
+
+def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:
+    """Return means over windows; those that hold nothing have the value at the query.
+
+    Or the next wider one's if they look at some features only.
+    """
+    if stretch.min() > 0.0:
+        return np.where(np.isnan(found), here[:, None], found)
+    for b in range(found.shape[1] - 2, -1, -1):
+        found[:, b] = np.where(np.isnan(found[:, b]), found[:, b + 1], found[:, b])
+    return found
+
+
+def _nothing(count: int) -> Left:
+    """Return that so many queries leave nothing out."""
+    return Left(np.full(count, -1), np.zeros(count), np.zeros(count))
 
 
 def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
@@ -213,13 +360,9 @@ def _sides(basis: Basis) -> Ints:
     return np.clip(sides, FEWEST, MOST[d]) if d in MOST else np.full(d, ALONG)
 
 
-def _numbers(x: Floats, sides: Ints, basis: Basis) -> Ints:
-    """Return in which cell along each feature points are; levels with effects are cells."""
-    index = np.minimum((x * sides).astype(np.int64), sides - 1)
-    if basis.effects is not None:
-        middles = 0.5 * (basis.effects.at[1:] + basis.effects.at[:-1])
-        index[:, basis.effects.feature] = np.searchsorted(middles, x[:, basis.effects.feature])
-    return index
+def _numbers(x: Floats, sides: Ints) -> Ints:
+    """Return in which cell along each feature points are."""
+    return np.minimum((x * sides).astype(np.int64), sides - 1)
 
 
 def _joined(

@@ -13,6 +13,9 @@ independent: the temperature is 4√φ, φ the mean over groups of (Σ(k − nq)
 
 from __future__ import annotations
 
+import functools
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,23 +23,33 @@ import numpy.typing as npt
 from scipy.special import expit, xlogy
 
 from betafield.process import averages, law, linear
-from betafield.process.design import matrix
+from betafield.process.design import matrix, product
 from betafield.process.fit import hashes
-from betafield.process.following import followed
+from betafield.process.following import Moves, followed
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.likelihood import polynomial
-from betafield.process.residuals import NEVER, TAUS, Window, log_odds, parts
+from betafield.process.residuals import NEVER, Window, log_odds, parts
 from betafield.process.rows import Rows
-from betafield.process.scores import TEMPERATURE, Contest, Scored
+from betafield.process.scores import (
+    TEMPERATURE,
+    Contest,
+    Scored,
+    beside,
+    glanced,
+    opened,
+    promising,
+)
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
-Groups = list[npt.NDArray[np.intp]]
+Bools = npt.NDArray[np.bool_]
 
 # Rows in groups that are left out, at the most.
 MOST = 2_000
 # The largest variance of a latent value that is left out.
 MOST_VARIANCE = 25.0
+# What remains of the information without a row, in units of that with it, at the least.
+LEAST = 1e-6
 
 
 class Grouped(NamedTuple):
@@ -52,7 +65,7 @@ class Grouped(NamedTuple):
 
 
 class Without(NamedTuple):
-    """A process without a group: its mean of π at every row of it, and C φ̃′a."""
+    """A process without the group of each row: its mean of π there, and C φ̃′a of the group."""
 
     m: Floats
     turned: Floats
@@ -63,26 +76,71 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
 
     A label is a number, or a row of them.
     """
-    rows, groups = match.rows, _groups(match.rows, labels)
-    coefficients = np.column_stack([match.best.mode.b, law.shift(match.best)])
-    found = [_without(match, group, coefficients) for group in groups]
-    m = np.concatenate([each.m for each in found])
-    turned = np.repeat([each.turned for each in found], [len(g) for g in groups], axis=0)
-    some = rows.taken(np.concatenate(groups))
+    index, sizes = _groups(match.rows, labels)
+    some = match.rows.taken(index)
+    m, turned = _without(match, some, sizes)
     q = _success(some, m)
-    scores = [_score(some, q)]
-    for way in match.ways:
-        own = np.concatenate([_own(match, group, way) for group in groups])
-        means = match.following.means(some.x, turned, way)
-        for b, width in enumerate(WIDTHS):
-            total = match.trees.sums(some.x, way, float(width)) - own[:, b]
-            g = total[:, 0] - total[:, 1] + total[:, 3] * means[:, b]
-            W = np.maximum(total[:, 2], 0.0)
-            for tau in TAUS:
-                pi = expit(log_odds(m) + g / (1.0 / tau + W))
-                scores.append(_score(some, _success(some, pi)))
-    starts = np.cumsum([0, *(len(g) for g in groups[:-1])])
-    return Grouped(Scored(match.candidates, np.array(scores)), _spread(some, q, starts))
+    spread = _spread(some, q, np.cumsum(sizes) - sizes)
+    asked = Asked(match, index, sizes, m, match.following.moves(some.x, turned))
+    glance = glanced(len(match.ways))
+    totals = asked.scores(glance)
+    hopeful = promising(totals[:, None], glance, 1.0, TEMPERATURE * math.sqrt(spread))
+    more = beside(hopeful) & ~glance
+    totals += asked.scores(more)
+    totals[~(glance | more)] = -np.inf
+    return Grouped(Scored(match.candidates, totals), spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Rows of groups, one group after the other, of which candidates are asked.
+
+    Parameters
+    ----------
+    match : Contest
+    index, sizes : integer array
+        Which rows, and how many of them each group has.
+    m : array
+        The process's mean of π without the group.
+    moves : Moves
+        How the others move.
+    """
+
+    match: Contest
+    index: Index
+    sizes: Index
+    m: Floats
+    moves: Moves
+
+    def scores(self, is_open: Bools) -> Floats:
+        """Return the scores of candidates that are open, 0 for the others."""
+        rows = self.match.rows.taken(self.index)
+        found, f = np.zeros(len(is_open)), log_odds(self.m)
+        if is_open[0]:
+            found[0] = _score(rows, _success(rows, self.m))
+        for i, b, candidates in opened(is_open):
+            g, W = self._sums(rows.x, self.match.ways[i], b)
+            for at, tau in candidates:
+                found[at] = _score(rows, _success(rows, expit(f + g / (1.0 / tau + W))))
+        return found
+
+    def _sums(self, x: Floats, way: Floats, b: int) -> tuple[Floats, Floats]:
+        """Return Σg and ΣW without the group, for a way and a width."""
+        total = self.match.trees.sums(x, way, float(WIDTHS[b]))
+        total -= self._own(way)[:, b]
+        g = total[:, 0] - total[:, 1] + total[:, 3] * self.moves.means(way)[:, b]
+        return g, np.maximum(total[:, 2], 0.0)
+
+    def _own(self, way: Floats) -> Floats:
+        """Return the part of groups themselves in windows about their rows, by width."""
+        key = tuple(way.tolist())
+        if key not in self._kept:
+            self._kept[key] = _own(self.match, self.index, self.sizes, way)
+        return self._kept[key]
+
+    @functools.cached_property
+    def _kept(self) -> dict[tuple[float, ...], Floats]:
+        return {}
 
 
 def level_effects(
@@ -108,48 +166,71 @@ def level_effects(
     return float(weight), float(variance)
 
 
-def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> Groups:
-    """Return the rows of groups, in an order that only hashes decide, while they are few enough."""
+def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> tuple[Index, Index]:
+    """Return the rows of groups, one after the other, and their sizes.
+
+    In an order that only hashes decide, while they are few enough.
+    """
     axis = 0 if labels.ndim > 1 else None
     _, which = np.unique(labels, axis=axis, return_inverse=True)
     which = which.ravel()
-    lowest = np.full(which.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(lowest, which, hashes(rows))
-    each = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
-    groups = [each[i] for i in np.argsort(lowest, kind="stable")]
-    used = np.cumsum([len(group) for group in groups])
-    return groups[: max(1, int(np.searchsorted(used, MOST, side="right")))]
+    sizes, lowest = np.bincount(which), np.empty(which.max() + 1, dtype=np.uint64)
+    order = np.argsort(which, kind="stable")
+    lowest[:] = np.minimum.reduceat(hashes(rows)[order], np.cumsum(sizes) - sizes)
+    first = np.argsort(lowest, kind="stable")
+    kept = first[: max(1, int(np.searchsorted(np.cumsum(sizes[first]), MOST, side="right")))]
+    ends = np.cumsum(sizes)
+    each = [order[ends[i] - sizes[i] : ends[i]] for i in kept]
+    return np.concatenate(each), sizes[kept]
 
 
-def _without(match: Contest, group: Index, coefficients: Floats) -> Without:
-    """Return the process without the rows of a group; given its mode and the way to its mean.
+def _without(match: Contest, rows: Rows, sizes: Index) -> Without:
+    """Return the process without groups: rows, one group after the other, of these sizes."""
+    fit = match.best
+    P = matrix(fit.mode.basis, rows.x)
+    turned = product(fit.mode.basis, rows.x, fit.slopes.S)
+    f = linear.product(P, np.column_stack([fit.mode.b, law.shift(fit)]))
+    score, information, _ = followed(fit, rows, np.ascontiguousarray(f[:, 0]))
+    v = (turned * P).sum(axis=1)
+    rest = np.maximum(1.0 - information * v, LEAST)
+    a, moved, variance = score / rest, v * score / rest, v / rest
+    for at in _several(sizes):
+        C = linear.product(turned[at], np.ascontiguousarray(P[at].T))
+        a[at], moved[at], variance[at] = _left_out(C, score[at], information[at])
+    deviation = np.sqrt(np.clip(variance, 1e-9, MOST_VARIANCE))
+    m = averages.mean(fit.problem.link, f.sum(axis=1) - moved, deviation)
+    pulled = np.add.reduceat(a[:, None] * turned, np.cumsum(sizes) - sizes)
+    return Without(np.clip(m, NEVER, 1.0 - NEVER), np.repeat(pulled, sizes, axis=0))
+
+
+def _left_out(C: Floats, score: Floats, information: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a, Ca and the variances without a group.
 
     By B = I − √W C √W, positive definite: (I − WC)⁻¹ = I + √W B⁻¹ √W C.
     """
-    fit, rows = match.best, match.rows.taken(group)
-    P = matrix(fit.mode.basis, rows.x)
-    f = linear.product(P, coefficients)
-    score, information, _ = followed(fit, rows, np.ascontiguousarray(f[:, 0]))
-    turned = linear.product(P, fit.slopes.S)
-    C = linear.product(turned, np.ascontiguousarray(P.T))
     root = np.sqrt(information)
     scaled = root[:, None] * C
-    inverse = linear.inverse(linear.factor(np.eye(len(group)) - scaled * root))
+    inverse = linear.inverse(linear.factor(np.eye(len(C)) - scaled * root))
     half = linear.product(inverse, scaled)
     a = score + root * linear.product(half, score[:, None])[:, 0]
-    v = np.diag(C) + (scaled * half).sum(axis=0)
-    centre = f.sum(axis=1) - linear.product(C, a[:, None])[:, 0]
-    deviation = np.sqrt(np.clip(v, 1e-9, MOST_VARIANCE))
-    m = averages.mean(fit.problem.link, centre, deviation)
-    return Without(np.clip(m, NEVER, 1.0 - NEVER), linear.product(a[None], turned)[0])
+    return a, linear.product(C, a[:, None])[:, 0], np.diag(C) + (scaled * half).sum(axis=0)
 
 
-def _own(match: Contest, group: Index, way: Floats) -> Floats:
+def _several(sizes: Index) -> list[slice]:
+    """Return where groups of more than one row are."""
+    ends = np.cumsum(sizes)
+    return [slice(ends[i] - sizes[i], ends[i]) for i in np.flatnonzero(sizes > 1)]
+
+
+def _own(match: Contest, index: Index, sizes: Index, way: Floats) -> Floats:
     """Return the part of the group itself in the sums over windows about its rows."""
-    x, left_over = match.rows.x[group], match.left_over
-    held = parts(left_over.score[group], left_over.information[group])
-    columns = units(np.column_stack([held, match.following.follow[group]]))
-    return window_sums(x, x, columns, way) / UNIT
+    x, left_over = match.rows.x[index], match.left_over
+    held = parts(left_over.score[index], left_over.information[index])
+    columns = units(np.column_stack([held, match.following.follow[index]]))
+    own = np.repeat(columns[:, None], len(WIDTHS), axis=1)
+    for at in _several(sizes):
+        own[at] = window_sums(x[at], x[at], columns[at], way)
+    return own / UNIT
 
 
 def _success(rows: Rows, pi: Floats) -> Floats:

@@ -88,15 +88,41 @@ def residuals(m: Floats, rows: Rows) -> Residuals:
     return Residuals(m, q, ratio, weight, (k * rest - (n - k) * q) * ratio, n * weight)
 
 
-def stretches(lengths: Floats) -> tuple[Floats, ...]:
-    """Return how distances may be stretched: all features alike, by 1/ℓ, and each alone."""
+def stretches(lengths: Floats, spacings: Floats | None = None) -> tuple[Floats, ...]:
+    """Return how distances may be stretched: all features alike, by 1/ℓ, each alone, by level.
+
+    Parameters
+    ----------
+    lengths : array of shape (d,)
+        ℓ of the process.
+    spacings : array of shape (d,) or None
+        How far apart the levels of features are at the least; ∞: it has none. Windows by level hold
+        one level of a feature, and reach as far as they are wide along the others.
+    """
     d = len(lengths)
     if d == 1:
         return (np.ones(1),)
-    inverse = 1.0 / np.clip(lengths, 0.03, 30.0)
-    relative = np.clip(inverse / inverse.max(), LEAST_STRETCH, 1.0)
+    relative = _relative(lengths)
     unequal = (relative,) if relative.min() < ALIKE else ()
-    return (np.ones(d), *unequal, *np.eye(d))
+    apart = np.full(d, np.inf) if spacings is None else spacings
+    by_level = [
+        _within(lengths, a, 1.0 / apart[a]) for a in np.flatnonzero(np.isfinite(apart)).tolist()
+    ]
+    return (np.ones(d), *unequal, *np.eye(d), *by_level)
+
+
+def _relative(lengths: Floats) -> Floats:
+    """Return 1/ℓ, 1 for the shortest."""
+    inverse = 1.0 / np.clip(lengths, 0.03, 30.0)
+    return np.asarray(np.clip(inverse / inverse.max(), LEAST_STRETCH, 1.0))
+
+
+def _within(lengths: Floats, feature: int, apart: float) -> Floats:
+    """Return the stretch that takes levels of a feature apart, the others by 1/ℓ."""
+    others = np.arange(len(lengths)) != feature
+    found = np.full(len(lengths), apart)
+    found[others] = _relative(lengths[others])
+    return found
 
 
 def corrected(m: Floats, score: Floats, information: Floats, tau: float) -> Floats:

@@ -19,6 +19,7 @@ shows to be of no use are not asked about the rest.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,9 +28,9 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from betafield.process import law, leaving, linear
-from betafield.process.design import matrix
+from betafield.process.design import matrix, product
 from betafield.process.fit import Fit, hashes, weights
-from betafield.process.following import Following, Own
+from betafield.process.following import Following, Moves, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
 from betafield.process.likelihood import polynomial, success
@@ -99,12 +100,15 @@ class Contest:
         Where they are in the units of each fit.
     left_over : Residuals
         What the process leaves over there.
+    spacings : array of shape (d,) or None
+        How far apart the levels of features are; ∞: it has none.
     """
 
     fits: tuple[Fit, ...]
     rows: Rows
     xs: tuple[Floats, ...]
     left_over: Residuals
+    spacings: Floats | None = None
 
     @property
     def best(self) -> Fit:
@@ -114,7 +118,7 @@ class Contest:
     @functools.cached_property
     def ways(self) -> tuple[Floats, ...]:
         """The stretches of windows."""
-        return stretches(self.best.lengths)
+        return stretches(self.best.lengths, self.spacings)
 
     @functools.cached_property
     def following(self) -> Following:
@@ -137,10 +141,12 @@ class Contest:
         )
 
 
-def contest(fits: tuple[Fit, ...], rows: Rows, xs: tuple[Floats, ...]) -> Contest:
+def contest(
+    fits: tuple[Fit, ...], rows: Rows, xs: tuple[Floats, ...], spacings: Floats | None = None
+) -> Contest:
     """Return the contest between processes and windows of their residuals at rows."""
     m = law.mean([law.surface(fit) for fit in fits], weights(fits), list(xs))
-    return Contest(fits, rows, xs, residuals(m, rows))
+    return Contest(fits, rows, xs, residuals(m, rows), spacings)
 
 
 def scored(match: Contest) -> Scored:
@@ -150,35 +156,45 @@ def scored(match: Contest) -> Scored:
     """
     order = sampled(match.rows, match.left_over)
     first = max(1, int(FIRST * len(order)))
-    start, rest = entries(match.rows, order[:first]), entries(match.rows, order[first:])
-    glance = _glance(len(match.ways))
-    logs = by_trial(match, start, glance)
-    if not rest.row.size:
+    start, rest = (
+        Leaving.of(match, entries(match.rows, some)) for some in (order[:first], order[first:])
+    )
+    glance = glanced(len(match.ways))
+    logs = start.logs(glance)
+    if not rest.trials:
         is_open = np.ones(len(logs), dtype=bool)
     else:
-        is_open = _beside(promising(logs, glance, len(order) / first))
+        is_open = beside(promising(logs, glance, len(order) / first))
     if (is_open & ~glance).any():
-        logs += by_trial(match, start, is_open & ~glance)
+        logs += start.logs(is_open & ~glance)
     total = np.where(is_open, logs.sum(axis=1), -np.inf)
-    if rest.row.size and is_open[1:].any():
-        total[is_open] += by_trial(match, rest, is_open)[is_open].sum(axis=1)
+    if rest.trials and is_open[1:].any():
+        total[is_open] += rest.logs(is_open)[is_open].sum(axis=1)
     return Scored(match.candidates, total)
 
 
-def _glance(ways: int) -> Bools:
+def glanced(ways: int) -> Bools:
     """Return which candidates are looked at first: the process, and every second width."""
     widths = np.arange(len(WIDTHS)) % 2 == 0
     widths[-1] = True
     return np.append(True, np.tile(np.repeat(widths, len(TAUS)), ways))
 
 
-def _beside(is_open: Bools) -> Bools:
+def beside(is_open: Bools) -> Bools:
     """Return candidates that are open or whose next narrower or wider one is."""
     each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
     both = each.copy()
     both[:, 1:] |= each[:, :-1]
     both[:, :-1] |= each[:, 1:]
     return np.append(is_open[:1], both.ravel())
+
+
+def opened(is_open: Bools) -> Iterator[tuple[int, int, list[tuple[int, float]]]]:
+    """Yield stretches and widths that are open, and which candidates and τ they are open for."""
+    each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
+    for i, b in np.argwhere(each.any(axis=2)).tolist():
+        first = 1 + (i * len(WIDTHS) + b) * len(TAUS)
+        yield i, b, [(first + j, TAUS[j]) for j in np.flatnonzero(each[i, b]).tolist()]
 
 
 def sampled(rows: Rows, left_over: Residuals) -> Index:
@@ -201,18 +217,18 @@ def entries(rows: Rows, sample: Index) -> Entries:
     )
 
 
-def promising(logs: Floats, asked: Bools, times: float) -> Bools:
+def promising(logs: Floats, asked: Bools, times: float, temperature: float = TEMPERATURE) -> Bools:
     """Return which of those asked may still be kept when the sample is so many times as large.
 
     Against the best of them: what the difference would grow to if it went on, and some deviations.
     """
     prior = np.append(np.log(len(logs) - 1.0), np.zeros(len(logs) - 1))
-    raised = np.where(asked, logs.sum(axis=1) / TEMPERATURE + prior, -np.inf)
+    raised = np.where(asked, logs.sum(axis=1) / temperature + prior, -np.inf)
     best = int(np.argmax(raised))
     apart = logs - logs[best]
     deviation = np.sqrt((apart**2).sum(axis=1) * times * (times - 1.0))
     hoped = times * apart.sum(axis=1) + DEVIATIONS * deviation
-    is_open: Bools = asked & (hoped / TEMPERATURE + prior - prior[best] > np.log(LEAST))
+    is_open: Bools = asked & (hoped / temperature + prior - prior[best] > np.log(LEAST))
     is_open[0] = True
     return is_open
 
@@ -222,28 +238,98 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
 
     Rows of candidates that are not open are 0.
     """
-    rows, at = match.rows, Residuals(*(column[given.row] for column in match.left_over))
-    some = rows.taken(given.row)
-    outcome = Outcome.of(some, given)
-    widths, taus = len(WIDTHS), len(TAUS)
-    logs = np.zeros((1 + len(match.ways) * widths * taus, len(some.x)))
-    is_open = np.ones(len(logs), dtype=bool) if is_open is None else is_open
-    f = log_odds(_left(match, given))
-    if is_open[0]:
-        logs[0] = outcome.log(f)
-    own, turned, own_follow = _own(match, given)
-    for i, way in enumerate(match.ways):
-        open_ = is_open[1:].reshape(-1, widths, taus)[i]
-        if not open_.any():
-            continue
-        means = match.following.means(some.x, turned, way, Own(given.row, own_follow))
-        for b in np.flatnonzero(open_.any(axis=1)):
-            total = match.trees.sums(some.x, way, float(WIDTHS[b]))
-            W = np.maximum(total[:, 2] - at.weight, 0.0)
-            g = total[:, 0] - total[:, 1] - own + (total[:, 3] - own_follow) * means[:, b]
-            for j in np.flatnonzero(open_[b]):
-                logs[1 + (i * widths + b) * taus + j] = outcome.log(f + g / (1.0 / TAUS[j] + W))
-    return logs
+    every = np.ones(len(match.candidates), dtype=bool)
+    return Leaving.of(match, given).logs(every if is_open is None else is_open)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving:
+    """Trials to be left out of a contest.
+
+    Parameters
+    ----------
+    match : Contest
+    given : Entries
+        The trials.
+    rows : index array of shape (u,)
+        Their rows, each once.
+    which : index array of shape (e,)
+        Which of these an entry has.
+    """
+
+    match: Contest
+    given: Entries
+    rows: Index
+    which: Index
+
+    @classmethod
+    def of(cls, match: Contest, given: Entries) -> Leaving:
+        """Return entries to be left out of a contest."""
+        rows, which = np.unique(given.row, return_inverse=True)
+        return cls(match, given, rows, which.ravel())
+
+    @property
+    def trials(self) -> int:
+        """The number of entries."""
+        return len(self.given.row)
+
+    def logs(self, is_open: Bools) -> Floats:
+        """Return log P of entries under candidates that are open, 0 under others."""
+        logs = np.zeros((len(is_open), self.trials))
+        outcome = Outcome.of(self.match.rows.taken(self.given.row), self.given)
+        if is_open[0]:
+            logs[0] = outcome.log(self._f)
+        for i, b, candidates in opened(is_open):
+            g, W = self._sums(self.match.ways[i], b)
+            for at, tau in candidates:
+                logs[at] = outcome.log(self._f + g / (1.0 / tau + W))
+        return logs
+
+    @functools.cached_property
+    def _f(self) -> Floats:
+        """The logit of π without the trial."""
+        return log_odds(_left(self.match, self.given))
+
+    def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
+        """Return Σg and ΣW of windows without the trial."""
+        match, row = self.match, self.given.row
+        total = match.trees.sums(match.rows.x[self.rows], way, float(WIDTHS[b]))
+        others = total[:, 3] - self._own.h
+        moved = (others * self._moves.means(way)[:, b])[self.which] * self._pull
+        own = (self.given.is_success - match.left_over.q[row]) * match.left_over.ratio[row]
+        g = (total[:, 0] - total[:, 1])[self.which] - own + moved
+        weight = match.left_over.weight[self.rows]
+        return g, np.maximum(total[:, 2] - weight, 0.0)[self.which]
+
+    @functools.cached_property
+    def _turned(self) -> Floats:
+        """C φ̃ of every row."""
+        x, fit = self.match.rows.x[self.rows], self.match.best
+        return product(fit.mode.basis, x, self.match.following.covariance)
+
+    @functools.cached_property
+    def _moves(self) -> Moves:
+        """How the others move if a trial of score 1 leaves."""
+        x = self.match.rows.x[self.rows]
+        return self.match.following.moves(x, self._turned, self._own)
+
+    @functools.cached_property
+    def _own(self) -> Own:
+        """What one trial is of its row."""
+        follow, n = self.match.following.follow, self.match.rows.n
+        return Own(self.rows, follow[self.rows] / n[self.rows])
+
+    @functools.cached_property
+    def _pull(self) -> Floats:
+        """A = g/(1 − vw) of every entry."""
+        fit, some = self.match.best, self.match.rows.taken(self.rows)
+        P = matrix(fit.mode.basis, some.x)
+        v = (self._turned * P).sum(axis=1)
+        f = linear.product(P, fit.mode.b[:, None])[:, 0]
+        s = success(f, some.context, fit.problem.link)
+        left = s.ratio / np.maximum(1.0 - v * s.first * s.ratio, LEAST_LEFT)
+        score = np.where(self.given.is_success, s.rest[self.which], -s.q[self.which])
+        return np.asarray(score * left[self.which])
 
 
 class Outcome(NamedTuple):
@@ -278,21 +364,6 @@ def _left(match: Contest, given: Entries) -> Floats:
         for i in kept
     ]
     return np.asarray((w[:, None] * each).sum(axis=0))
-
-
-def _own(match: Contest, given: Entries) -> tuple[Floats, Floats, Floats]:
-    """Return the trial's own part of Σg, C φ̃ a without it, and its own h."""
-    at, fit = match.left_over, match.best
-    own = (given.is_success - at.q[given.row]) * at.ratio[given.row]
-    some = match.rows.taken(given.row)
-    P = matrix(fit.mode.basis, some.x)
-    turned = linear.product(P, match.following.covariance)
-    v = (turned * P).sum(axis=1)
-    f = linear.product(P, fit.mode.b[:, None])[:, 0]
-    s = success(f, some.context, fit.problem.link)
-    score = np.where(given.is_success, s.rest, -s.q) * s.ratio
-    pull = score / np.maximum(1.0 - v * s.first * s.ratio, LEAST_LEFT)
-    return own, turned * pull[:, None], match.following.follow[given.row] / some.n
 
 
 def weighed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from betafield.process.boxes import SCALES
+from betafield.process.finding import NEAREST
 from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
@@ -13,6 +14,8 @@ from betafield.process.links import LINKS
 FAR, LOUD = 50.0, 12.0
 # Logarithms of length scales, up to rounding: from their middle so far.
 MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9
+# By which distances are multiplied at the most: that takes the nearest levels apart.
+STRETCHED = 1.0 / NEAREST
 # Matérn's ν that may be asked for.
 SMOOTHNESS = (0.1, 100.0)
 # Nodes of unknown rates, and logarithms of their weights, at the most.
@@ -78,7 +81,7 @@ def _require_process(component: Component, d: int) -> None:
 
 def _require_window(window: Window, d: int) -> None:
     stretch, width, tau, weight, others = window
-    is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= 1.0
+    is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= STRETCHED
     each = np.array([weight, *others])
     is_sound &= others.shape in ((0,), (1 + d,)) and np.all((each >= 0.0) & (each <= 1.0))
     if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR):
