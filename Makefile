@@ -98,6 +98,7 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (an hour
 	$(BENCH)/bin/python benchmarks/shapes.py
 	$(BENCH)/bin/python benchmarks/real.py --data $(DATA)
 	$(BENCH)/bin/python benchmarks/classes.py
+	$(BENCH)/bin/python benchmarks/flights.py
 	$(BENCH)/bin/python benchmarks/intervals.py
 	$(BENCH)/bin/python benchmarks/together.py
 	$(BENCH)/bin/python benchmarks/files.py

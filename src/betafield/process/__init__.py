@@ -11,6 +11,7 @@ Pure functions of immutable values; nothing here knows of estimators. In the ord
     basis         products of cosines, and what is believed of their coefficients; levels
     links         π = g(f);  likelihood: what trials under contexts say of f
     design        products with the basis at points, by sums of cosines (`cosines`) or dense
+    curvature     I + Φ̃′WΦ̃, factored: whole, or an arrow if there are levels
     laplace       the mode, its evidence and slopes, given hyper-parameters
     fit           hyper-parameters by evidence; links weighed by it
     law           one normal law of f per point and link;  mixtures: what is read off them

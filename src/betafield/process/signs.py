@@ -66,7 +66,7 @@ def _evidence(mode: Mode, feature: int, sign: int) -> float:
         return 0.0  # no slope, so nothing is said of its sign
     C = sign * slopes(basis, spots(d, feature), feature)
     C /= math.sqrt(float((C * C).sum(axis=1).mean()))
-    S = linear.inverse(mode.U)[:m, :m]
+    S = mode.curvature.inverse()[:m, :m]
     after = log_all_positive(_times(C, mode.b[:m, None])[:, 0], _times(_times(C, S), _turned(C)))
     return after - log_all_positive(np.zeros(len(C)), _times(C, _turned(C)))
 
