@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 # r², in units of the number of hyper-parameters.
 RADIUS = 1.5
-# Members of less weight are left out.
+# Members of less weight are left out, in units of the heaviest: of many, all are light.
 LIGHT = 1e-3
 # How near to their mode members off the centre are taken, in nats.
 NEAR = 1e-6
@@ -94,7 +94,8 @@ def members(fits: dict[int, Fit]) -> tuple[Member, ...]:
 def heavy(found: list[Member]) -> tuple[Member, ...]:
     """Return members without those of little weight."""
     w = shares(found)
-    return tuple(member for member, share in zip(found, w, strict=True) if share > LIGHT)
+    least = LIGHT * w.max()
+    return tuple(member for member, share in zip(found, w, strict=True) if share > least)
 
 
 def shares(found: list[Member] | tuple[Member, ...]) -> Floats:
