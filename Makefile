@@ -89,6 +89,7 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (an hour
 	$(BENCH)/bin/python benchmarks/speed.py
 	$(BENCH)/bin/python benchmarks/costs.py
 	$(BENCH)/bin/python benchmarks/distorted.py
+	$(BENCH)/bin/python benchmarks/rates.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/process.py error --trials 100 300 --seeds 3
 	$(BENCH)/bin/python benchmarks/process.py error --trials 1000 --seeds 2

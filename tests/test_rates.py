@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from betafield import SmoothBetaClassifier, contexts, families, load
+from betafield import SmoothBetaClassifier, components, contexts, families, load
 from betafield.cautions import FieldWarning
 from betafield.contexts import Unknown
 from betafield.decisions import Everywhere, Experiment
@@ -237,6 +237,8 @@ def test_two_rates_at_once():
     X, y = trials(300)
     found = model().fit(X, y, context=contexts.guess_lapse(Unknown(50, 50), Unknown(1.5, 30)))
     assert list(found.rates_) == ["guess", "lapse"]
+    told = [str(sentence) for sentence in components.told(found)]
+    assert [line.partition(" was not known: 0.")[0] for line in told[-2:]] == ["guess", "lapse"]
     assert len(found.field_.smooth[0].nodes) <= 25
     assert 0.4 < found.rates_["guess"].mean()[0] < 0.6
     sure = contexts.guess_lapse(Unknown(5e9, 5e9), Unknown(1.5, 30))

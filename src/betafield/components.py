@@ -212,11 +212,24 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
         ),
         *_of_units(model, field),
         *_of_windows(model, field),
+        *_of_rates(field),
     ]
 
 
 def _said(text: str) -> Sentence:
     return Sentence(text)
+
+
+def _of_rates(field: SmoothField) -> list[Sentence]:
+    """Return what was learned of rates that were not known."""
+    each = [(name, post.mean()[0], post.interval(0.95)) for name, post in field.rates.items()]
+    return [
+        Sentence(
+            f"{{}} was not known: {mean:.3f}, with 95 % from {ends[0][0]:.3f} to {ends[1][0]:.3f}",
+            (name,),
+        )
+        for name, mean, ends in each
+    ]
 
 
 def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:

@@ -97,7 +97,6 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
         ("classes", _classes(facts)),
         *_near(facts),
         *([("contexts", _contexts(facts))] if facts["distorted"] else []),
-        *(("rate", _rate(each)) for each in facts["rates"]),
     ]
 
 
@@ -168,11 +167,6 @@ def _bandwidth(facts: Facts) -> str:
 
 def _is_ranged(facts: Facts) -> bool:
     return facts["parameters"]["scale"] in ("auto", "range")
-
-
-def _rate(each: Facts) -> str:
-    ends = f"95 % from {each['low']:.4f} to {each['high']:.4f}"
-    return f"{each['name']} was not known: {each['mean']:.4f}, {ends}"
 
 
 def _contexts(facts: Facts) -> str:
