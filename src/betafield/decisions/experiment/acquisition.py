@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield.decisions.experiment.goals import LEVEL, Goal
+from betafield.decisions.experiment.thresholds import expected_gain
 from betafield.decisions.space import Space
 
 if TYPE_CHECKING:
@@ -85,6 +86,17 @@ class Scene:
     goal: Any
     rows: Floats
     posterior: Posterior
+    seed: int
+
+    @cached_property
+    def gain(self) -> Floats:
+        """By how much a trial is expected to lower the variance of the goal's threshold.
+
+        What is drawn for it depends on the trials that the field knows, so that all asks of a round
+        share it.
+        """
+        rng = np.random.default_rng([self.seed, self.field.totals.trials])
+        return expected_gain(self.field, self.goal, self.rows, rng, float(self.space.side[0]))
 
     @cached_property
     def shares(self) -> Floats:
@@ -146,6 +158,11 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
     quantity = f"P(π > {p}) · P(π < {p})"
     power = WIDE if rng.random() < LOOKS_FURTHER else SHARP
     return Scores(above * (1.0 - above), quantity, power)
+
+
+def threshold(scene: Scene, _: Rng) -> Scores:
+    """By how much a trial is expected to lower the variance of the threshold."""
+    return Scores(scene.gain, "expected reduction of the threshold's variance, in sides squared,")
 
 
 def entropy(scene: Scene, _: Rng) -> Scores:
@@ -263,6 +280,7 @@ def _turned(goal: Goal) -> str:
 STRATEGIES: dict[str, Callable[[Scene, Rng], Scores]] = {
     "variance": variance,
     "boundary": boundary,
+    "threshold": threshold,
     "entropy": entropy,
     "thompson": thompson,
     "ucb": ucb,

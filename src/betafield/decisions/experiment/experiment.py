@@ -19,6 +19,7 @@ from betafield.decisions.experiment.learner import Learner, has_learned
 from betafield.decisions.experiment.placing import Placing
 from betafield.decisions.results import contexts, outcomes
 from betafield.decisions.space import Space, seed_of
+from betafield.options import Options
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -45,7 +46,7 @@ class Experiment:
     random_state : int, default=None
         The seed. With the same seed and the same trials, asks are the same.
     strategy : str, default=None
-        How a goal is pursued; None: the first that the goal has. "random" and "sobol" place
+        How a goal is pursued; None: the usual one of the goal. "random" and "sobol" place
         trials without looking at outcomes.
     spread : float, default=0.0
         The least distance from all earlier trials, as a share of the sides of the space, so that
@@ -86,14 +87,15 @@ class Experiment:
     ) -> None:
         self._space = Space.of(space, observed)
         self._goal = _checked_goal(goal)
+        self._learner = Learner.of(model, self._space)
+        is_smooth = Options.of(self._learner.model).is_smooth
         self._placing = Placing(
             self._space,
             self._goal,
-            _checked_strategy(strategy, self._goal),
+            _checked_strategy(strategy, self._goal, self._space, is_smooth),
             _checked_spread(spread, self._goal),
             seed_of(random_state),
         )
-        self._learner = Learner.of(model, self._space)
         self._history = History(len(self._space.names))
 
     @property
@@ -250,7 +252,9 @@ class Experiment:
             return counts | dict.fromkeys(none) | {"enough": False}
         scene = self._placing.overview(model.field_)
         draws = functools.partial(many_fields, scene, np.random.default_rng(self._placing.seed))
-        known = self._goal.known(View(self._space, scene.rows, scene.posterior, draws))
+        seed = self._placing.seed
+        view = View(self._space, scene.rows, scene.posterior, draws, scene.field, seed)
+        known = self._goal.known(view)
         enough = known.unsure <= self._goal.within
         return counts | {
             "known": known.known,
@@ -348,11 +352,12 @@ def _checked_goal(goal: Any) -> Goal:
     return goal
 
 
-def _checked_strategy(strategy: Any, goal: Goal) -> str:
+def _checked_strategy(strategy: Any, goal: Goal, space: Space, is_smooth: bool) -> str:
     if strategy is None:
-        return goal.strategies[0]
-    allowed = f"for {type(goal).__name__} allowed are {checks.listed(goal.strategies)}"
-    return str(checks.one_of("strategy", strategy, goal.strategies, allowed))
+        return goal.usual(space, is_smooth)
+    possible = goal.possible(space)
+    allowed = f"for {type(goal).__name__} allowed are {checks.listed(possible)}"
+    return str(checks.one_of("strategy", strategy, possible, allowed))
 
 
 def _checked_spread(spread: Any, goal: Goal) -> float:

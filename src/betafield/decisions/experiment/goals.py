@@ -14,7 +14,7 @@ These are statements of the posterior: true under the model, wherever trials wer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,10 +22,13 @@ import numpy.typing as npt
 
 from betafield import bernstein, checks
 from betafield.decisions.space import Space
+from betafield.field import Field
 from betafield.plain import fields_of, one_of
 from betafield.trials import one_context
 
 if TYPE_CHECKING:
+    from betafield.answers.threshold import Threshold
+    from betafield.methods import AnyField
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
@@ -34,6 +37,8 @@ PLAIN = ("random", "sobol")
 LEVEL = 0.95
 # Draws of the field by which a status is told: over a space, and at compared points.
 DRAWS, COMPARED = 1 << 7, 1 << 12
+# Fields by which a threshold is told.
+THRESHOLDS = 2_000
 
 
 class View(NamedTuple):
@@ -46,12 +51,18 @@ class View(NamedTuple):
     posterior : Posterior of m rows
     draws : callable
         n → array of shape (n, m): π in n fields drawn from the posterior.
+    field : Field or SmoothField
+        What believes it.
+    seed : int
+        Of the experiment.
     """
 
     space: Space
     rows: Floats
     posterior: Posterior
     draws: Callable[[int], Floats]
+    field: AnyField
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,14 @@ class Goal:
     def only(self, space: Space) -> Floats | None:  # noqa: ARG002
         """Return the only points that may be asked for; None: all of the space."""
         return None
+
+    def possible(self, space: Space) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the strategies that can be named."""
+        return self.strategies
+
+    def usual(self, space: Space, is_smooth: bool) -> str:  # noqa: ARG002
+        """Return the strategy that is taken if none is named; `is_smooth`: by a process."""
+        return self.strategies[0]
 
     def seen(self, posterior: Posterior) -> Posterior:
         """Return the distribution of what the goal is about."""
@@ -127,8 +146,11 @@ class Everywhere(Goal):
 class LevelSet(Goal):
     """Know where the success probability is above p: thresholds.
 
-    Strategies are "boundary", points drawn in proportion to a power of P(π > p) P(π < p), and
-    "entropy", the point where a trial is expected to lower the entropy of {π(x) > p} most.
+    Strategies are "threshold" for one feature, the point where a trial is expected to lower the
+    variance of the threshold most; "boundary", points drawn in proportion to a power of
+    P(π > p) P(π < p); and "entropy", the point where a trial is expected to lower the entropy of
+    {π(x) > p} most. The first is the usual one where there is one feature and the model has a
+    process, else the second.
 
     Parameters
     ----------
@@ -137,16 +159,20 @@ class LevelSet(Goal):
     under : context, default=None
         The circumstances in which the success probability is meant: with two alternatives, 75 %
         correct is `LevelSet(0.75, under=contexts.guess_lapse(1 / 2))`. None: π itself.
+    anchored : bool, default=False
+        Whether π is known to start at 0 and to end at 1 along the one feature, see
+        `SmoothBetaClassifier.threshold`.
 
     Examples
     --------
     >>> LevelSet(0.75)
-    LevelSet(within=0.05, p=0.75, under=None)
+    LevelSet(within=0.05, p=0.75, under=None, anchored=False)
     """
 
     p: float
     under: Any = None
-    strategies: ClassVar[tuple[str, ...]] = ("boundary", "entropy", *PLAIN)
+    anchored: bool = False
+    strategies: ClassVar[tuple[str, ...]] = ("boundary", "entropy", "threshold", *PLAIN)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +180,33 @@ class LevelSet(Goal):
         object.__setattr__(self, "p", checks.share("p", self.p, rule))
         if self.under is not None:
             object.__setattr__(self, "under", tuple(one_context("under", self.under).tolist()))
+        checks.flag("anchored", self.anchored)
+
+    def possible(self, space: Space) -> tuple[str, ...]:
+        """Return the strategies that can be named: thresholds are those of one feature."""
+        is_line = len(space.names) == 1 and self.has_threshold
+        return tuple(name for name in self.strategies if is_line or name != "threshold")
+
+    def usual(self, space: Space, is_smooth: bool) -> str:
+        """Return the strategy that is taken if none is named; `is_smooth`: by a process."""
+        return "threshold" if is_smooth and "threshold" in self.possible(space) else "boundary"
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether the success probability that is meant reaches the level at one π only."""
+        if self.under is None:
+            return True
+        steps, ends = np.diff(self.under), sorted((self.under[0], self.under[-1]))
+        return bool(np.all(steps >= 0) or np.all(steps <= 0)) and ends[0] < self.p < ends[1]
+
+    def threshold(self, field: AnyField, seed: int) -> Threshold:
+        """Return where a field of one feature crosses the level."""
+        from betafield.answers.thresholds import threshold
+        from betafield.process.noise import Seed
+
+        anchored = self.anchored and not isinstance(field, Field)
+        where = None, None, self.under, anchored
+        return threshold(field, self.p, *where, THRESHOLDS, Seed((seed,)))
 
     def seen(self, posterior: Posterior) -> Posterior:
         """Return the distribution of the success probability that is meant."""
@@ -162,13 +215,18 @@ class LevelSet(Goal):
     def known(self, view: View) -> Known:
         """Return the share of the space above the level; of one feature, where it crosses it.
 
-        The crossing is told with its 95 % interval.
+        The crossing is the median of the threshold, told with its 95 % interval and with the
+        probability that it is not within the space.
         """
         above = self.seen(view.posterior).prob_above(self.p)
         told: dict[str, Any] = {"share_above": float(above.mean())}
-        if len(view.space.names) == 1:
-            told["threshold"], *ends = _threshold(view.rows[:, 0], above, view.space)
-            told["interval"] = tuple(ends)
+        if len(view.space.names) == 1 and self.has_threshold:
+            found = self.threshold(view.field, view.seed)
+            told |= {
+                "threshold": found.median(),
+                "interval": found.interval(LEVEL),
+                "not_reached": found.not_reached,
+            }
         wrong = float(np.minimum(above, 1.0 - above).mean())
         return Known(told, wrong, f"the expected share of the space on the wrong side of {self.p}")
 
@@ -300,7 +358,7 @@ def stored(goal: Goal) -> dict[str, Any]:
     Examples
     --------
     >>> stored(LevelSet(0.75))
-    {'name': 'LevelSet', 'options': {'p': 0.75, 'under': None, 'within': 0.05}}
+    {'name': 'LevelSet', 'options': {'anchored': False, 'p': 0.75, 'under': None, 'within': 0.05}}
     """
     options = {each.name: _plain(getattr(goal, each.name)) for each in fields(goal)}
     return {"name": type(goal).__name__, "options": dict(sorted(options.items()))}
@@ -311,7 +369,7 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, Mapping):
         return {name: float(number) for name, number in value.items()}
-    return None if value is None else float(value)
+    return value if value is None or isinstance(value, bool) else float(value)
 
 
 def restored(values: Any) -> Goal:
@@ -324,37 +382,6 @@ def restored(values: Any) -> Goal:
     """
     told = fields_of("goal", values, ("name", "options"))
     kind = NAMES[one_of("goal", told["name"], tuple(NAMES))]
-    options = fields_of("goal", told["options"], tuple(each.name for each in fields(kind)))
-    return kind(**options)
-
-
-def _threshold(x: Floats, above: Floats, space: Space) -> tuple[float, float, float]:
-    """Return where one feature crosses the level, if it does so once, and a 95 % interval.
-
-    If π rises, it has crossed before x with probability P(π(x) > p). The median is where this
-    passes 1/2, after it was made monotone by least squares; where it never does, the mean of the
-    crossing stands for it. The interval reaches on both sides to the nearest x at which one is
-    sure enough, 39/40: beyond it π need not be known.
-    """
-    from sklearn.isotonic import isotonic_regression
-
-    order = np.argsort(x)
-    x, above = x[order], above[order]
-    rises = bool(np.mean((x - x.mean()) * above) >= 0.0)
-    crossed = above if rises else 1.0 - above
-    middle = _median(x, isotonic_regression(crossed), space)
-    tail = 0.5 * (1.0 - LEVEL)
-    before = x[(x <= middle) & (crossed <= tail)]
-    after = x[(x >= middle) & (crossed >= 1.0 - tail)]
-    low = before.max() if before.size else space.low[0]
-    high = after.min() if after.size else space.high[0]
-    return middle, float(low), float(high)
-
-
-def _median(x: Floats, crossed: Floats, space: Space) -> float:
-    """Return where a rising probability passes 1/2, or its mean."""
-    after = int(np.searchsorted(crossed, 0.5))
-    if after in (0, len(x)):
-        return float(space.low[0] + space.side[0] * (1.0 - crossed.mean()))
-    step = (0.5 - crossed[after - 1]) / (crossed[after] - crossed[after - 1])
-    return float(x[after - 1] + step * (x[after] - x[after - 1]))
+    names = tuple(each.name for each in fields(kind))
+    usual = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
+    return kind(**fields_of("goal", told["options"], names, usual))

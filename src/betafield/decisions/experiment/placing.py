@@ -162,7 +162,7 @@ class Placing:
         scene = self._scene(field, held)
         row, value, scores = self._pick(scene, allowed(scene.rows), unknown, dice)
         n = len(scene.rows)
-        if self.only is None and np.isnan(held).any():
+        if self.only is None and np.isnan(held).any() and self.strategy != "threshold":
             near = self._at(field, self._around(row, held, dice()))
             # The row itself is among them, and is allowed.
             row, value, scores = self._pick(near, allowed(near.rows), unknown, dice)
@@ -196,7 +196,7 @@ class Placing:
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
             posterior = self._points(rows).posterior(field)
-            scene = Scene(self.space, field, self.goal, rows, posterior)
+            scene = Scene(self.space, field, self.goal, rows, posterior, self.seed)
             self._last = field, key, scene
         return self._last[2]
 
@@ -207,7 +207,7 @@ class Placing:
         return self._standing
 
     def _at(self, field: AnyField, rows: Floats) -> Scene:
-        return Scene(self.space, field, self.goal, rows, field.posterior(rows))
+        return Scene(self.space, field, self.goal, rows, field.posterior(rows), self.seed)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
         """Return the row and points around it, about as far as its neighbours are."""

@@ -1,0 +1,74 @@
+"""Placing trials so that a threshold is known soon: by its expected variance after one more.
+
+Fields are drawn from the joint posterior, made monotone, and each has a threshold t_s. A trial at x
+would succeed with probability q_s = q(π_s(x)), and after it draws would weigh q_s or 1 − q_s: with
+q̄ the mean of q_s,
+
+    V(x) = q̄ Var_{w ∝ q}(t) + (1 − q̄) Var_{w ∝ 1−q}(t),
+
+and the trial that lowers the variance most is the one to make.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import bernstein
+from betafield.answers.anchors import anchored
+from betafield.answers.crossings import crossings
+from betafield.answers.draws import fields
+from betafield.answers.lines import Line, along
+from betafield.answers.thresholds import heading, reached
+from betafield.methods import AnyField
+from betafield.process.isotonic import isotonic
+from betafield.process.noise import Seed
+
+Floats = npt.NDArray[np.float64]
+
+# Fields that are drawn, and points along the feature.
+DRAWS, POINTS = 900, 65
+
+
+def expected_gain(
+    field: AnyField, goal: Any, rows: Floats, rng: np.random.Generator, side: float
+) -> Floats:
+    """Return by how much a trial at each row is expected to lower the threshold's variance.
+
+    In units of the side of the space, squared; `goal` is a `LevelSet` of one feature.
+    """
+    aim, _ = reached(goal.p, goal.under)
+    grid = along(field, 0, POINTS)
+    line = Line(0, grid, np.zeros((1, 1)))
+    sign = heading(field, line)
+    known = anchored(field, line, sign) if goal.anchored else field
+    curves = isotonic(line.curves(fields(known, DRAWS, Seed.of(rng))), sign)
+    thresholds = crossings(curves, grid, aim, sign).at / side
+    gain = thresholds.var() - remaining(curves, thresholds, goal.under)
+    return np.asarray(np.maximum(np.interp(rows[:, 0], grid, gain), 0.0))
+
+
+def remaining(curves: Floats, thresholds: Floats, under: Any) -> Floats:
+    """Return V at the points of curves, shape (n,), for curves (s, n) and their thresholds (s,).
+
+    Examples
+    --------
+    Two curves that differ at the second point only: a trial there tells them apart.
+
+    >>> import numpy as np
+    >>> curves = np.array([[0.5, 0.1], [0.5, 0.9]])
+    >>> remaining(curves, np.array([0.0, 1.0]), None).round(3).tolist()
+    [0.25, 0.09]
+    """
+    q = curves if under is None else bernstein.value(np.array(under), curves)
+    q = np.clip(q, 1e-9, 1.0 - 1e-9)
+    centred = thresholds - thresholds.mean()
+    total, square = q.mean(axis=0), np.mean(centred**2)
+    first, second = (np.mean(q * power[:, None], axis=0) for power in (centred, centred**2))
+    rest = 1.0 - total
+    # E t = 0, so that what failures have is what successes lack.
+    after_success = second / total - (first / total) ** 2
+    after_failure = (square - second) / rest - (first / rest) ** 2
+    return np.asarray(total * after_success + rest * after_failure)

@@ -1,0 +1,94 @@
+"""Trials placed by the expected variance of a threshold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from betafield import SmoothBetaClassifier, contexts
+from betafield.decisions import Experiment, LevelSet
+from betafield.decisions.experiment.thresholds import remaining
+
+GUESSED = contexts.guess_lapse(1 / 2, 0.02)
+
+
+def chance(x):
+    """75 % right at 0.412, where half of the answers are guessed."""
+    return 0.5 + 0.48 * (1 - np.exp(-((x / 0.45) ** 3.5)))
+
+
+def told(experiment, n, seed, probability, context=None):
+    """Make trials as they are asked for."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        trial = experiment.ask()
+        experiment.tell(trial, bool(rng.random() < probability(trial["x"])), context)
+    return experiment
+
+
+@given(seed=st.integers(0, 1000), under=st.sampled_from([None, (0.5, 0.98), (0.9, 0.1)]))
+def test_what_remains_is_the_mean_variance_after_either_outcome(seed, under):
+    rng = np.random.default_rng(seed)
+    curves, t = rng.uniform(size=(40, 5)), rng.normal(3.0, 2.0, size=40)
+    low, high = (0.0, 1.0) if under is None else under
+    q = low + (high - low) * curves
+    expected = []
+    for column in q.T:
+        variances = [
+            np.average((t - np.average(t, weights=w)) ** 2, weights=w) for w in (column, 1 - column)
+        ]
+        expected.append(np.average(variances, weights=[column.mean(), 1 - column.mean()]))
+    np.testing.assert_allclose(remaining(curves, t, under), expected, rtol=1e-9)
+    assert (remaining(curves, t, under) <= t.var() * (1 + 1e-12)).all()
+
+
+def test_the_usual_strategy_is_that_of_the_goal_the_space_and_the_model():
+    def used(goal, space=("x",), model=None):
+        experiment = Experiment(dict.fromkeys(space, (0, 1)), goal, model, random_state=0)
+        told(experiment, 10, 0, lambda x: x) if space == ("x",) else None
+        return experiment.ask().why
+
+    assert "the threshold's variance" in used(LevelSet(0.5))
+    assert "P(π > 0.5)" in used(LevelSet(0.5), model=SmoothBetaClassifier(0.2))
+    # Which is nowhere, or at two probabilities.
+    assert "P(π > 0.3)" in used(LevelSet(0.3, under=[0.5, 1.0]))
+    assert "P(π > 0.45)" in used(LevelSet(0.45, under=[0.0, 1.0, 0.0]))
+
+
+def test_thresholds_of_guessed_answers_are_found():
+    errors, held = [], []
+    for seed in range(3):
+        goal = LevelSet(0.75, under=GUESSED, anchored=True)
+        experiment = Experiment({"x": (0, 1)}, goal, random_state=seed)
+        known = told(experiment, 60, seed, chance, GUESSED).status()["known"]
+        low, high = known["interval"]
+        errors.append(abs(known["threshold"] - 0.412))
+        held.append(low <= 0.412 <= high)
+        assert high - low < 0.5
+        assert 0.0 <= known["not_reached"] <= 1.0
+    assert np.mean(errors) < 0.08
+    assert np.mean(held) > 0.5
+
+
+def test_trials_are_made_near_the_threshold():
+    experiment = Experiment({"x": (0, 10)}, LevelSet(0.5), random_state=0)
+    told(experiment, 40, 0, lambda x: expit(3 * (x - 7)))
+    late = [trial["x"] for trial in experiment.trials()[-20:]]
+    assert np.mean(np.abs(np.array(late) - 7) < 1.5) > 0.7
+
+
+def test_asks_go_on_from_a_file_as_they_would_have(tmp_path):
+    goal = LevelSet(0.75, under=GUESSED, anchored=True)
+    experiment = told(Experiment({"x": (0, 1)}, goal, random_state=3), 15, 1, chance, GUESSED)
+    experiment.save(tmp_path / "e.beta")
+    again = Experiment.load(tmp_path / "e.beta")
+    assert again.ask() == experiment.ask()
+    assert again.status() == experiment.status()
+
+
+def test_what_is_refused():
+    with pytest.raises((TypeError, ValueError), match=r"^anchored: found 3"):
+        LevelSet(0.5, anchored=3)
+    with pytest.raises(ValueError, match=r"^strategy: found 'threshold'; for LevelSet"):
+        Experiment({"x": (0, 1), "y": (0, 1)}, LevelSet(0.5), strategy="threshold")
