@@ -227,7 +227,7 @@ def test_windows_by_level_hold_what_hours_of_a_day_share():
     at = np.array([[d, (h + 0.5) / 4] for d in range(60) for h in range(4)])
     truth = expit(storm - 0.5).ravel()
     laws = [build(given, bounds, each).laws(at) for each in (found, found._replace(windows=()))]
-    low, high = mixtures.interval(laws[0])
+    low, high = LatentNormal(laws[0]).interval()
     assert np.mean((low <= truth) & (truth <= high)) >= 0.9
     errors = [np.mean((mixtures.mean(each) - truth) ** 2) for each in laws]
     assert errors[0] < 0.5 * errors[1]
