@@ -602,7 +602,10 @@ def _decision_calls():
     )
     _put("Experiment.save", _method(_experiment, "save", state=trials, path="experiment.beta"))
     _put("Experiment.load", _function(decisions.Experiment.load, path="experiment.beta"))
-    _put("LevelSet", _function(decisions.LevelSet, p=0.5, under=lambda: [0.1, 0.9], within=0.05))
+    _put(
+        "LevelSet",
+        _function(decisions.LevelSet, p=0.5, under=lambda: [0.1, 0.9], anchored=False, within=0.05),
+    )
     for kind in ("Everywhere", "Maximize", "Minimize"):
         _put(kind, _function(getattr(decisions, kind), within=0.05))
     _put(

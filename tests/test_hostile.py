@@ -26,6 +26,7 @@ from hostile_calls import CALLS, Call
 OTHERS = {"get_metadata_routing", "get_params", "score", "set_params", "plot"}
 INNER = {
     "asked",
+    "crossing",
     "known",
     "only",
     "proven",
@@ -35,6 +36,8 @@ INNER = {
     "trials",
     "pending",
     "polynomial_moments",
+    "possible",
+    "usual",
     "exponent",
 }
 

@@ -199,7 +199,7 @@ class LevelSet(Goal):
         steps, ends = np.diff(self.under), sorted((self.under[0], self.under[-1]))
         return bool(np.all(steps >= 0) or np.all(steps <= 0)) and ends[0] < self.p < ends[1]
 
-    def threshold(self, field: AnyField, seed: int) -> Threshold:
+    def crossing(self, field: AnyField, seed: int) -> Threshold:
         """Return where a field of one feature crosses the level."""
         from betafield.answers.thresholds import threshold
         from betafield.process.noise import Seed
@@ -221,7 +221,7 @@ class LevelSet(Goal):
         above = self.seen(view.posterior).prob_above(self.p)
         told: dict[str, Any] = {"share_above": float(above.mean())}
         if len(view.space.names) == 1 and self.has_threshold:
-            found = self.threshold(view.field, view.seed)
+            found = self.crossing(view.field, view.seed)
             told |= {
                 "threshold": found.median(),
                 "interval": found.interval(LEVEL),
