@@ -165,6 +165,7 @@ def _posterior(kind):
         "Polynomial": lambda: posteriors.Beta([1.0, 2.0], [3.0, 1.0]).under([0.0, 1.0, 0.5]),
         "LogitNormal": lambda: baselines.LogitNormal([0.0, 1.0], [1.0, 0.5]),
         "LatentNormal": lambda: posteriors.LatentNormal(_laws()),
+        "Sampled": lambda: posteriors.Sampled([[0.1, 0.6], [0.3, 0.7], [0.2, 0.9]]),
     }
     return _kept(kind, makers[kind])
 
@@ -223,12 +224,15 @@ TRIALS = {
     "y": _array(Y),
     "sample_weight": lambda: np.ones(T),
     "context": _array(PAIRS),
+    "groups": None,
 }
 COUNTS = {
     "X": _array(X),
     "successes": _array(Y),
     "trials": lambda: np.full(T, 2),
     "context": _array(PAIRS),
+    "groups": None,
+    "overdispersion": None,
 }
 OPTIONS = {
     "bandwidth": 0.3,
@@ -315,6 +319,13 @@ def _estimator_calls():
             ),
         )
         _put(f"{name}.threshold{kind}", _method(make, "threshold", _knows, **THRESHOLD))
+        drawn = {"X": _array(X), "size": 20, "random_state": 0}
+        _put(f"{name}.draws{kind}", _method(make, "draws", _knows, **drawn))
+        area = {"X": _array(X), "weights": _array(np.ones(T)), "by": _array(Y)}
+        _put(f"{name}.average{kind}", _method(make, "average", _knows, **area))
+        two = {"X1": _array(X[:3]), "X2": _array(X[3:]), "weights1": None, "weights2": None}
+        # scikit-learn warns of names of X, whatever the argument is called.
+        _put(f"{name}.contrast{kind}", _method(make, "contrast", _knows, also=("X",), **two))
         slope = {"X": _array(X), "feature": 0, "size": 20, "random_state": 0}
         _put(f"{name}.slope{kind}", _method(make, "slope", _knows, **slope))
     _put(
@@ -502,6 +513,14 @@ def _posterior_calls():
             variance=lambda: [1.0],
         ),
     )
+    _put(
+        "Sampled",
+        _function(
+            lambda **o: posteriors.Sampled(**o).mean(),
+            draws=lambda: [[0.1], [0.3]],
+            weights=lambda: [1.0, 2.0],
+        ),
+    )
     _put("LatentNormal", _function(lambda **o: posteriors.LatentNormal(**o).mean(), laws=_laws))
     _put(
         "exact_mixture",
@@ -529,6 +548,7 @@ def _posterior_calls():
         "Polynomial",
         "LogitNormal",
         "LatentNormal",
+        "Sampled",
     )
     for kind in kinds:
 
@@ -773,6 +793,21 @@ def _plot_calls():
                 **shown,
             ),
         )
+    _put(
+        "ExceedanceDisplay.from_estimator",
+        _function(
+            lambda **o: _closed(plots.ExceedanceDisplay.from_estimator(**o)),
+            model=_smooth,
+            above=0.4,
+            features=0,
+            at=None,
+            under=None,
+            grid_resolution=5,
+            show_places=False,
+            class_=None,
+            ax=None,
+        ),
+    )
     _put(
         "ThresholdDisplay.from_estimator",
         _function(

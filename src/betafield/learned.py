@@ -42,10 +42,10 @@ class Learned:
         # Whatever else was set since counts when the model learns next.
         return field.asked_for(field.options._replace(n_jobs=model.n_jobs, prior=model.prior))
 
-    def asked(self, X: Any) -> tuple[AnyField, Floats]:
+    def asked(self, X: Any, name: str = "X") -> tuple[AnyField, Floats]:
         """Return what was learned and the points of X, validated, both of one moment."""
         field = self.field_
-        return field, trials.more_points(type(self).__name__, X, field.features)
+        return field, trials.more_points(type(self).__name__, X, field.features, name)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

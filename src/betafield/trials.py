@@ -44,17 +44,20 @@ LABELS = "labels are booleans, whole numbers or text. Complex data not supported
 # Points ------------------------------------------------------------------------------------
 
 
-def points(estimator: Any, X: Any, *, reset: bool) -> Floats:
+def points(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Floats:
     """Return X as a finite float64 array of shape (m, d), from an array or any dataframe.
 
     Names and number of the features are recorded on the estimator where `reset`, and compared
-    with those recorded otherwise, as scikit-learn does.
+    with those recorded otherwise, as scikit-learn does. Errors call the argument by its name.
     """
-    array = _numbers(X, estimator)
+    array = _numbers(X, estimator, name)
     header = _header(X) if hasattr(X, "shape") else array
-    validate_data(estimator, header, reset=reset, skip_check_array=True)
+    try:
+        validate_data(estimator, header, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise error if name == "X" else ValueError(f"{name}: {error}") from error
     names = getattr(estimator, "feature_names_in_", None)
-    checks.require_all(np.isfinite(array), "X", array, FINITE, names)
+    checks.require_all(np.isfinite(array), name, array, FINITE, names)
     return array
 
 
@@ -72,13 +75,13 @@ def first_points(owner: str, X: Any) -> tuple[Floats, Features]:
     return array, Features(array.shape[1], getattr(header, "feature_names_in_", None))
 
 
-def more_points(owner: str, X: Any, features: Features) -> Floats:
+def more_points(owner: str, X: Any, features: Features, name: str = "X") -> Floats:
     """Return X as `points` does; its features must be these."""
     header = _estimator(owner)()
     header.n_features_in_ = features.number
     if features.names is not None:
         header.feature_names_in_ = features.names
-    return points(header, X, reset=False)
+    return points(header, X, reset=False, name=name)
 
 
 @functools.lru_cache
@@ -111,16 +114,16 @@ def _header(X: Any) -> Any:
     return _Header(table) if is_other else X
 
 
-def _numbers(X: Any, estimator: Any) -> Floats:
+def _numbers(X: Any, estimator: Any, name: str) -> Floats:
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size:
         return X  # what check_array would say, a hundred times faster: it counts for one point
-    cells = X if _has_words_of_its_own(X) else checks.array("X", X)
+    cells = X if _has_words_of_its_own(X) else checks.array(name, X)
     try:
         array: Floats = check_array(
-            cells, dtype=np.float64, ensure_all_finite=False, input_name="X", estimator=estimator
+            cells, dtype=np.float64, ensure_all_finite=False, input_name=name, estimator=estimator
         )
     except (TypeError, ValueError) as error:
-        raise type(error)(f"X: {error}") from error
+        raise type(error)(f"{name}: {error}") from error
     return array
 
 

@@ -164,7 +164,7 @@ class Answers(Curves):
 
     def _asked_two(self, method: str, name: str, X: Any) -> tuple[AnyField, Floats]:
         """Return what was learned and points, for what needs two classes and a point."""
-        field, points = self.asked(X)
+        field, points = self.asked(X, name)
         if len(field.classes) > 2:
             raise ValueError(
                 f"{method}: this model has {len(field.classes)} classes and answers for two; "
