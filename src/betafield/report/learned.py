@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 import betafield.report.exceeding as exceeding
 import betafield.report.figures as figures
+import betafield.report.halfway as halfway
 import betafield.report.words as words
 from betafield.observed import binned
 from betafield.report.blocks import Block, Figure, Row, Section, Table, Text, Trace, View, row, say
@@ -30,8 +31,13 @@ def section(field: Subject) -> Section:
 
 
 def _line(field: Subject) -> list[Block]:
-    k = field.varying[0]
-    return [Text(_raw(field)), row([_curve(field, k, "curve", 420)]), _curve_table(field, k)]
+    k, half = field.varying[0], halfway.threshold(field)
+    curve = _curve(field, k, "curve", 420)
+    if half is None:
+        return [Text(_raw(field)), row([curve]), _curve_table(field, k)]
+    curve.views[0].traces.append(halfway.bar(field, half))
+    said = Text(halfway.told(field, half))
+    return [Text(_raw(field)), row([curve]), said, _curve_table(field, k)]
 
 
 def _plane(field: Subject) -> list[Block]:
