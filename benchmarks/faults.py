@@ -3,7 +3,9 @@
 Each figure is a number of faults that were provoked, and how many of them did harm. All of them, in
 the order below, or one: ``python benchmarks/faults.py orders``, with ``--cases 100`` for fewer.
 
-- orders: the same trials in another order, split, and merged; how often bits differ.
+- orders: the same trials in another order, split, and merged, with a width that is given; how
+  often bits differ.
+- settled: the same with default options, after `settle()`, by threads, files and Dask too.
 - threads: 64 threads that teach and ask one model; trials lost, and states that were not whole.
 - interrupts: Ctrl-C at random moments from the first import on; processes that do not work on.
 - kills: workers of a Dask cluster killed at random; how often fits or posteriors differ.
@@ -42,6 +44,12 @@ def orders(cases: int) -> tuple[int, str]:
     from faults_orders import orders
 
     return orders(cases)
+
+
+def settled(cases: int) -> tuple[int, str]:
+    from faults_settled import settled
+
+    return settled(cases)
 
 
 def threads(cases: int) -> tuple[int, str]:
@@ -109,7 +117,8 @@ def halves(cases: int) -> tuple[int, int]:
 
 # Each figure, with what was done and how often.
 FIGURES: dict[str, tuple[Figure, str, int]] = {
-    "orders": (orders, "orders, splits and merges of the same trials", 10_000),
+    "orders": (orders, "orders, splits and merges of the same trials, width given", 10_000),
+    "settled": (settled, "the same by default options, settled", 10_000),
     "threads": (threads, "trials taught by 32 threads while 32 others ask", 100_000),
     "interrupts": (interrupts, "interrupts at random moments, from the first import on", 200),
     "kills": (kills, "Dask workers killed at work", 100),

@@ -114,6 +114,15 @@ def test_events_that_never_happened_may_yet_happen(d):
         assert ((end > 3 / 300) & (end < 12 / 300)).all()
 
 
+@pytest.mark.parametrize("held", [10**7, 10**10])
+def test_rates_without_any_order_are_learned_of_many_trials(held):
+    """Neighbours differ by up to .8, and every rate is known to a few of √(π(1−π)/n)."""
+    x, pi = np.linspace(0, 1, 100)[:, None], np.random.default_rng(4).choice([0.1, 0.9], 100)
+    model = SmoothBetaClassifier().fit_counts(x, np.rint(pi * held).astype(int), held)
+    found = model.posterior(x).mean()
+    assert np.abs(found - pi).max() < 5 * np.sqrt(0.09 / held)
+
+
 def test_rare_events_are_held():
     rng, held = np.random.default_rng(3), []
     for _ in range(20):

@@ -1,5 +1,7 @@
 """Sums by place keep every trial, whatever its context."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,3 +48,24 @@ def test_one_context_for_all(rate):
     context = np.tile([rate, 1.0], (3, 1))
     sums = Sums.of(np.arange(3.0)[:, None], 2, counted(np.eye(2, 3, dtype=bool), None, context))
     assert sums.size == 2
+
+
+def test_fractions_beside_many_trials_are_those_of_all_at_a_place():
+    """Counted in coarser units, they would else depend on how the trials came."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (60, 1)) / 2.0, rng.integers(0, 2, 60)
+    weight = rng.random(60)
+    weight[:2] = 2.0**45
+    at_once = Sums.of(X, 2, counted(np.stack([y == 0, y == 1]), weight, None))
+    one_by_one = Sums(1, 2)
+    for i in range(60):
+        columns = np.stack([y[i : i + 1] == 0, y[i : i + 1] == 1])
+        one_by_one = one_by_one.plus(
+            Sums.of(X[i : i + 1], 2, counted(columns, weight[i : i + 1], None))
+        )
+    for sums in (at_once, one_by_one):
+        points, counts, _, unit = sums.rows()
+        for place in np.unique(X):
+            exact = [sum(map(Fraction, weight[(X[:, 0] == place) & (y == k)])) for k in (0, 1)]
+            found = [int(n) for n in counts[:, points[:, 0] == place].sum(axis=1)]
+            assert found == [round(amount / Fraction(unit)) for amount in exact]

@@ -36,8 +36,10 @@ Ints = npt.NDArray[np.int64]
 MOST_PARTS = 256
 # Trials that a process takes: beyond, what it believed before is lost in rounding.
 MOST_TRIALS = 1e15
-# Sums of trials stay below this in the units in which they are asked for.
+# Sums of trials stay below 2 to this in the units in which they are asked for.
 MOST_BITS = 60
+# Units in which fractions are kept: 2 to minus this.
+WHOLE_BITS = 32
 
 
 class Part(NamedTuple):
@@ -238,8 +240,11 @@ class Sums:
     def rows(self) -> Rows:
         """Return all trials, in any order: contexts of one degree, fractions counted in."""
         parts = [_concatenated(each) for each in self.parts.values()]
-        context = None if set(self.parts) <= {0} else self._contexts(parts)
         bits = self._bits(parts)
+        if bits < WHOLE_BITS and any(len(part.counts) > self.n_classes for part in parts):
+            # Rounded to coarser units, fractions must be those of all trials of a place.
+            parts = [_joined(each) for each in self.parts.values()]
+        context = None if set(self.parts) <= {0} else self._contexts(parts)
         counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
         points = np.concatenate([part.points for part in parts])
         group = _all_groups(parts)
@@ -261,7 +266,7 @@ class Sums:
         """Return how fine counts are told apart: to 2⁻³², if any has fractions."""
         if all(len(part.counts) == self.n_classes for part in parts):
             return 0
-        return max(0, min(32, MOST_BITS - int(self.totals.number()).bit_length()))
+        return max(0, min(WHOLE_BITS, MOST_BITS - int(self.totals.number()).bit_length()))
 
 
 def _require_alike(ours: Sums, theirs: Sums) -> None:

@@ -26,6 +26,20 @@ def test_factor_solve_and_inverse(m, seed):
     assert np.array_equal(linear.inverse(U), linear.inverse(U).T)
 
 
+@given(st.integers(1, 8), st.integers(20, 60), seeds, st.sampled_from([1e-16, 1e-14, 1e-13]))
+def test_of_a_few_rows_told_with_rounding_no_entry_outgrows_what_is_there(rank, m, seed, noise):
+    """Entries of a factor are at most the roots of the diagonal, however little is left."""
+    rng = np.random.default_rng(seed)
+    Z = 1e8 * rng.normal(size=(rank, m))
+    A = Z.T @ Z
+    rounding = noise * np.abs(A).max() * rng.uniform(-1.0, 1.0, (m, m))
+    A += rounding + rounding.T
+    A[np.diag_indices(m)] += 1.0
+    U = linear.factor(A)
+    assert (np.abs(U) <= 2.0 * np.sqrt(np.abs(A).max())).all()
+    assert np.abs(linear.product(np.ascontiguousarray(U.T), U) - A).max() <= 1e-6 * np.abs(A).max()
+
+
 @given(st.integers(1, 300), sizes, seeds)
 def test_products(count, m, seed):
     rng = np.random.default_rng(seed)

@@ -1,5 +1,7 @@
 """Windows of residuals: sums against `windows.Brute`, formulas against closed forms."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,6 +93,13 @@ def test_what_windows_add_up_is_not_negative(scores, information):
     total = Trees(np.zeros((len(score), 1)), held).sums(np.zeros((1, 1)), np.ones(1), 0.0)[0]
     np.testing.assert_allclose(total[0] - total[1], score.sum(), atol=1e-8)
     np.testing.assert_allclose(total[2], information * len(score), atol=1e-8)
+
+
+@given(st.lists(st.floats(0.0, 1e15), min_size=1, max_size=50))
+def test_sums_of_many_trials_stay_whole_numbers(values):
+    held = np.array(values)[:, None]
+    found = Trees(np.zeros((len(held), 1)), held).sums(np.zeros((1, 1)), np.ones(1), 0.0)
+    np.testing.assert_allclose(found, [[math.fsum(values)]], rtol=1e-12, atol=1e-9)
 
 
 def test_a_window_of_everything_finds_the_share():

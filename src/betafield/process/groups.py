@@ -26,7 +26,7 @@ from betafield.process import averages, law, linear
 from betafield.process.design import matrix, product
 from betafield.process.fit import hashes
 from betafield.process.following import Moves, followed
-from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
+from betafield.process.ladder import WIDTHS, unit_of, units, window_sums
 from betafield.process.likelihood import polynomial
 from betafield.process.residuals import NEVER, Window, log_odds, parts
 from betafield.process.rows import Rows
@@ -226,11 +226,13 @@ def _own(match: Contest, index: Index, sizes: Index, way: Floats) -> Floats:
     """Return the part of the group itself in the sums over windows about its rows."""
     x, left_over = match.rows.x[index], match.left_over
     held = parts(left_over.score[index], left_over.information[index])
-    columns = units(np.column_stack([held, match.following.follow[index]]))
+    values = np.column_stack([held, match.following.follow[index]])
+    unit = unit_of(values)
+    columns = units(values, unit)
     own = np.repeat(columns[:, None], len(WIDTHS), axis=1)
     for at in _several(sizes):
         own[at] = window_sums(x[at], x[at], columns[at], way)
-    return own / UNIT
+    return own / unit
 
 
 def _success(rows: Rows, pi: Floats) -> Floats:

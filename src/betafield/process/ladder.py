@@ -24,15 +24,29 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
-# What 1 is in columns: sums of 2²⁰ rows with values up to 2⁷ are still whole numbers.
-UNIT = 2.0**36
+# What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
+UNIT_BITS, MOST_BITS = 36, 62
+UNIT = 2.0**UNIT_BITS
 # The mantissa of √2: widths are 2^e or this times 2^e.
 ROOT = math.sqrt(0.5)
 
 
-def units(values: Floats) -> Ints:
-    """Return values as whole numbers of 2⁻³⁶."""
-    return np.rint(values * UNIT).astype(np.int64)
+def unit_of(values: Floats) -> float:
+    """Return what 1 is in columns of these values: 2³⁶, or less where trials are many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [float(np.log2(unit_of(np.array([[most]])))) for most in (1.0, 1e7, 1e12)]
+    [36.0, 36.0, 22.0]
+    """
+    _, bits = math.frexp(len(values) * float(values.max(initial=0.0)))
+    return 2.0 ** min(UNIT_BITS, MOST_BITS - bits)
+
+
+def units(values: Floats, unit: float = UNIT) -> Ints:
+    """Return values as whole numbers, 1 being this many."""
+    return np.rint(values * unit).astype(np.int64)
 
 
 def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import averages, linear
-from betafield.process.design import design
+from betafield.process.design import Design, design
 from betafield.process.fit import Fit
 from betafield.process.law import shift
 from betafield.process.likelihood import success
@@ -36,11 +36,16 @@ def means(fit: Fit, rows: Rows, is_success: npt.NDArray[np.bool_]) -> Floats:
 def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:
     """Return the centres of f without a success and without a failure, and their deviation."""
     phi = design(fit.mode.basis, rows.x)
-    f, v = phi.values(fit.mode.b), phi.forms(fit.slopes.S)
+    f, v = phi.values(fit.mode.b), _variances(phi, fit.slopes.S)
     s = success(f, rows.context, fit.problem.link)
-    w, joint = s.first * s.ratio, phi.forms(joint_covariance(fit))
+    w, joint = s.first * s.ratio, _variances(phi, joint_covariance(fit))
     mean, pull = f + phi.values(shift(fit)), joint * s.ratio / _left(joint, w)
     return mean - pull * s.rest, mean + pull * s.q, np.sqrt(v / _left(v, w))
+
+
+def _variances(phi: Design, covariance: Floats) -> Floats:
+    """Return variances of f, none of which rounding makes negative where trials are many."""
+    return np.maximum(phi.forms(covariance), 0.0)
 
 
 def joint_covariance(fit: Fit) -> Floats:

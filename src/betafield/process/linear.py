@@ -16,8 +16,9 @@ from betafield._jit import kernel
 
 Floats = npt.NDArray[np.float64]
 
-# What is left of a diagonal entry at the least, in units of it.
-SINGULAR = 1e-15
+# What is left of a diagonal entry at the least, in units of it: less is rounding, that of sums of
+# cosines too, and would grow from row to row.
+SINGULAR = 1e-12
 # Rows of a long matrix taken at a time: they stay in the processor's cache.
 BLOCK = 128
 
@@ -45,7 +46,8 @@ def add_rows(
 def factor(A: Floats) -> Floats:
     """Return the upper triangular U with U′U = A, for A positive definite.
 
-    Of 10¹⁵ trials at few places, rounding leaves less than is there: pivots stay positive.
+    Of 10¹⁵ trials at few places, rounding leaves less than is there: pivots stay positive, and
+    the rest of such a row, which is rounding alone, is dropped.
     """
     m = len(A)
     U, scales = np.zeros((m, m)), np.empty(m)
@@ -55,10 +57,12 @@ def factor(A: Floats) -> Floats:
         for j in range(i, m):
             U[i, j] = A[i, j]
         add_rows(U, i, i, m, scales, U, 0, i)
-        pivot = np.sqrt(max(U[i, i], SINGULAR * A[i, i]))
+        least = SINGULAR * A[i, i]
+        pivot = np.sqrt(max(U[i, i], least))
+        is_sound = U[i, i] >= least
         U[i, i] = pivot
         for j in range(i + 1, m):
-            U[i, j] /= pivot
+            U[i, j] = U[i, j] / pivot if is_sound else 0.0
     return U
 
 

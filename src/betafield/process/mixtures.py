@@ -56,7 +56,7 @@ def quantiles(laws: Laws, q: Floats) -> Floats:
     for _ in range(STEPS):
         excess = cdf(laws, p) - q
         low, high = np.where(excess < 0, p, low), np.where(excess < 0, high, p)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             new = p - excess / pdf(laws, p)
         middle = 0.5 * (low + high)
         done = (np.abs(excess) < NEAR) | (high - low < NEAR)

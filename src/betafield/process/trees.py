@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process.ladder import UNIT, stretched, units
+from betafield.process.ladder import stretched, unit_of, units
 from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
@@ -23,7 +23,8 @@ class Trees:
     x : array of shape (r, d)
         Places.
     values : array of shape (r, k)
-        Not negative. They are added up in whole numbers of 2⁻³⁶, so no order can be seen.
+        Not negative. They are added up in whole numbers of 2⁻³⁶, or coarser ones where they are
+        large, so no order can be seen.
 
     Examples
     --------
@@ -41,15 +42,19 @@ class Trees:
     ) -> Floats:
         """Return the sums of values over windows about queries, shape (q, k)."""
         forest = self._forest(tuple(stretch.tolist()))
-        return forest.sums(stretched(queries, stretch), width, n_jobs) / UNIT
+        return forest.sums(stretched(queries, stretch), width, n_jobs) / self._unit
 
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
         if stretch not in self._forests:
             axes = np.ascontiguousarray(stretched(self.x, np.array(stretch)).T)
-            counts = np.ascontiguousarray(units(self.values).T)
+            counts = np.ascontiguousarray(units(self.values, self._unit).T)
             forest = Forest(len(axes), "chebyshev").insert(Places(axes, counts))
             self._forests[stretch] = forest
         return self._forests[stretch]
+
+    @functools.cached_property
+    def _unit(self) -> float:
+        return unit_of(self.values)
 
     @functools.cached_property
     def _forests(self) -> dict[tuple[float, ...], Forest]:
