@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -81,10 +83,14 @@ def differing(seed: int, plans: int) -> Counter[str]:
     counts = Counter({name: plans * has(found) for name, has in PARTS.items()})
     for plan in range(plans):
         is_dask = plan == PLANS - 1
-        model = on_dask(rng, some) if is_dask else planned(rng, some)
-        is_wrong = bits(model.settle(), some.queries) != expected
+        try:
+            model = on_dask(rng, some) if is_dask else planned(rng, some)
+            is_wrong = bits(model.settle(), some.queries) != expected
+        except Exception:
+            is_wrong = True
+            traceback.print_exc()
         if is_wrong:
-            print(f"settled: case {seed}, plan {plan} differs", flush=True)
+            print(f"set {seed}, plan {plan}: not the same", file=sys.stderr, flush=True)
         counts.update({"differing": is_wrong, "Dask": is_dask})
     return counts
 

@@ -90,10 +90,54 @@ def small():
         "mean": make(0.5, sharing="mean").fit(X, y, context=affine),
         "exact": make(0.5).fit(X, y, half, affine).partial_fit(X, y),
         "polynomial": make("theory").fit(X, y, context=contexts.pooled(3, 0.9, 0.9)),
+        **found(),
     }
     for name in ("line", "exact"):
         models[name].predict_proba(models[name].windows_.places[0].axes.T)  # nothing waits
     return models
+
+
+def found():
+    """Return default models in which there is all that can be found: `what_is_found` says what."""
+    rng = np.random.default_rng(0)
+    level = np.repeat(np.arange(12), 8)
+    x = np.column_stack([level / 7, rng.random(96)])
+    y = (rng.random(96) < rng.choice([0.1, 0.9], 12)[level]).astype(int)
+    dose = np.exp(2.0 * rng.normal(size=(60, 1)))
+    died = (rng.random(60) < 1 / (1 + dose[:, 0] ** -2)).astype(int)
+    pick = rng.integers(0, 40, 90)
+    often = rng.random((40, 1))[pick], (rng.random(90) < rng.choice([0.05, 0.95], 40)[pick])
+    third = y + (rng.random(96) < 0.4) * rng.integers(0, 2, 12)[level]
+    affine = contexts.guess_lapse(rng.choice([0.1, 0.3], 96), 0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "levels": SmoothBetaClassifier().fit(x, y),
+            "logarithms": SmoothBetaClassifier().fit(dose, died),
+            "windows": SmoothBetaClassifier().fit(*often),
+            "windows of classes": SmoothBetaClassifier().fit(x[:, :1], third),
+            "levels and windows": SmoothBetaClassifier().fit(x[:, :1], y, context=affine),
+            "groups": SmoothBetaClassifier().fit(x[:, 1:], y, groups=level),
+            "rows that vary": SmoothBetaClassifier().fit_counts(
+                often[0], 4 * often[1], 4, overdispersion="auto"
+            ),
+            "pools in windows": SmoothBetaClassifier().fit(
+                x[:, :1], y, context=contexts.pooled(2, 0.95, 0.95)
+            ),
+        }
+
+
+def what_is_found(model):
+    """Return what a default model is made of."""
+    every = model.field_.serving[0]
+    units = {unit for each in every for one in each.components for unit in one.scale}
+    has = {
+        "levels": any(one.effect is not None for each in every for one in each.components),
+        "windows": any(each.windows for each in every),
+        "windows by what is asked": any(w.others.size for each in every for w in each.windows),
+        "spread": any(each.spread.size for each in every),
+    }
+    return units - {"range"} | {name for name, there in has.items() if there}
 
 
 def originals():
@@ -218,6 +262,9 @@ class Mutator:
 
     def part(self, values, arrays):
         """Leave places out, or have them twice."""
+        if "parts" in values:
+            self.some_places(values, arrays)
+            return
         ends = ".axes"
         names = [name.removesuffix(ends) for name in arrays if name.endswith(ends)]
         name = self.chance.choice(names)
@@ -230,6 +277,22 @@ class Mutator:
             arrays[f"{kind}.{values[kind]}" + key.removeprefix(name)] = array
         values[kind] += 1
         values["seen"] = [2 * number for number in values["seen"]]
+
+    def some_places(self, values, arrays):
+        """Leave places of a process out, or move them, and say how many trials remain."""
+        name = self.chance.choice([name for name in arrays if name.endswith(".points")])
+        kind = name.removesuffix(".points")
+        kept = self.chance.choice([slice(1), slice(2), slice(None, None, 2), slice(None)])
+        for which in ("points", "context"):
+            arrays[f"{kind}.{which}"] = arrays[f"{kind}.{which}"][kept].copy()
+        arrays[f"{kind}.counts"] = arrays[f"{kind}.counts"][:, kept].copy()
+        arrays[name] *= self.chance.choice([-1.0, 1.0, 0.0, 1e-300, 1e300])
+        counted = {
+            each: int(arrays[f"{each}.counts"].sum()) * 2**32 for each in map(str, values["parts"])
+        }
+        values["seen"][0] = sum(counted.values())
+        values["seen"][1] = values["seen"][0] - counted.get("0", 0)
+        values["found_at"] = list(values["seen"])
 
 
 def containers(values):

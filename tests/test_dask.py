@@ -1025,3 +1025,14 @@ def test_a_csv_file_is_named(tmp_path):
         f"partition 2 ({tmp_path / '2.csv'}): could not be computed",
         "far",
     )
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", 0.25])
+def test_a_partition_may_have_as_many_rows_as_a_context_for_all_has_coefficients(bandwidth):
+    pools = contexts.pooled(2, 0.9, 0.9)
+    many = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)] * 2)
+    many.fit(split(X, (3, T - 3)), split(Y, (3, T - 3)), context=pools)
+    one = Local(bandwidth, bounds=[(0, 1)] * 2).fit(X, Y, context=pools)
+    assert one.predict_proba(QUERIES).tobytes() == many.predict_proba(QUERIES).tobytes()
+    with pytest.raises(ValueError, match=r"^context: found shape \(39,\); if these are"):
+        many.fit(split(X), split(Y), context=np.linspace(0.0, 1.0, 39))

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from tests.killing import killed_saves
-from tests.mutating import KIND, forged, mutations, parsed, small
+from tests.mutating import KIND, forged, mutations, parsed, small, what_is_found
 
 from betafield import Prior, SmoothBetaClassifier, contexts, persistence
 from betafield.estimators import load
@@ -666,6 +666,17 @@ def test_names_in_a_file_are_never_imported(tmp_path, monkeypatch):
 
 
 # Files that are nearly right, half of them with a valid checksum.
+
+
+def test_there_are_models_of_all_that_can_be_found(tmp_path):
+    every = [model for model in small().values() if not hasattr(model, "bandwidth_")]
+    for model in every:
+        model.save(tmp_path / "model")
+        assert what_is_found(load(tmp_path / "model")) == what_is_found(model)
+    kinds = {"log", "rank", "levels", "windows", "windows by what is asked", "spread"}
+    assert set.union(*map(what_is_found, every)) == kinds
+    asked = [what_is_found(model) for model in every]
+    assert any("windows by what is asked" in each and "spread" not in each for each in asked)
 
 
 MANY = [pytest.param(1_000, seed, marks=pytest.mark.long) for seed in range(2)]

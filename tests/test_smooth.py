@@ -123,6 +123,13 @@ def test_rates_without_any_order_are_learned_of_many_trials(held):
     assert np.abs(found - pi).max() < 5 * np.sqrt(0.09 / held)
 
 
+def test_so_many_trials_that_evidence_is_in_the_billions():
+    """Units are then told apart by more than floats can tell, or not at all."""
+    model = SmoothBetaClassifier().fit_counts([[1.0], [2.0], [4.0]], [1e14, 2e14, 1e14], 3e14)
+    found = model.posterior([[1.0], [2.0], [4.0]]).mean()
+    assert found == pytest.approx([1 / 3, 2 / 3, 1 / 3], abs=1e-5)
+
+
 def test_rare_events_are_held():
     rng, held = np.random.default_rng(3), []
     for _ in range(20):

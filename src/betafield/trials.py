@@ -37,6 +37,10 @@ READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 HIGHEST = bernstein.HIGHEST
 # Numbers that can be one context for all rows; more are one row (1, p + 1), or a mistake.
 MOST_IN_ONE = 32
+ONE_OR_EACH = (
+    "if these are the coefficients of one context for all rows, give them as one row (1, p + 1), "
+    "and if they are one number a row, make contexts of them, such as contexts.background(rate)"
+)
 FINITE = "every value must be a finite number"
 LABELS = "labels are booleans, whole numbers or text. Complex data not supported, nor are dates"
 
@@ -284,9 +288,7 @@ def context(values: Any, n_rows: int) -> Context | None:
     array = contexts.checked(values)
     if array.ndim == 1 and (array.size > MOST_IN_ONE or array.size == n_rows > 2):
         raise ValueError(
-            f"context: found shape {array.shape} where X has {n_rows} rows; if these are the "
-            "coefficients of one context for all rows, give them as one row (1, p + 1), and if "
-            "they are one number a row, make contexts of them, such as contexts.background(rate)"
+            f"context: found shape {array.shape} where X has {n_rows} rows; {ONE_OR_EACH}"
         )
     if array.ndim > 2:
         raise ValueError(
@@ -313,6 +315,24 @@ def _family(family: ContextFamily, n_rows: int) -> ContextFamily:
     if len(family) != 1:
         _require_length("context", family.corners, n_rows)
     return family.rows(n_rows)
+
+
+def context_for_all(values: Any) -> Any:
+    """Return one context for all rows, however many there are, as one row (1, p + 1).
+
+    Contexts of unknown rates stay what they are.
+
+    Examples
+    --------
+    >>> context_for_all([0.5, 0.75, 1]).shape
+    (1, 3)
+    """
+    if isinstance(values, ContextFamily):
+        return values
+    array = contexts.checked(values)
+    if array.ndim == 1 and array.size > MOST_IN_ONE:
+        raise ValueError(f"context: found shape {array.shape}; {ONE_OR_EACH}")
+    return np.atleast_2d(array)
 
 
 def one_context(name: str, values: Any) -> Floats:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
+from betafield.trials import context_for_all
+
 Floats = npt.NDArray[np.float64]
 # Arguments of a partition by their names.
 Batch = dict[str, Any]
@@ -50,6 +52,8 @@ def partitions(X: Any, **others: Any) -> list[Partition]:
     same = {name: each for name, each in columns.items() if not dask.is_dask_collection(each)}
     for name, values in same.items():
         _require_for_all(name, values)
+    if "context" in same:  # a partition may have as many rows as that has coefficients
+        same["context"] = context_for_all(same["context"])
     split = {name: each for name, each in columns.items() if name not in same}
     _require_same_number(split)
     batches = [_with(batch, same) for batch in _batches(split)]

@@ -85,7 +85,7 @@ def _kept(sums: Sums, bounds: Floats, choices: list[Scale]) -> list[Scaled]:
             add(scale, best.fits[0].theta)
     ranked = sorted(tried.values(), key=lambda each: (-_objective(each), each.scale))
     least = _objective(ranked[0]) - BEHIND
-    return [each for each in ranked[:MOST] if _objective(each) > least]
+    return [each for each in ranked[:MOST] if _objective(each) >= least]
 
 
 def _objective(each: Scaled) -> float:
