@@ -17,7 +17,7 @@ def figure(name, cases):
     return run.returncode, [cell.strip() for cell in run.stdout.splitlines()[-1].split("|")[1:-1]]
 
 
-@pytest.mark.parametrize(("name", "cases"), [("orders", 40), ("threads", 1280)])
+@pytest.mark.parametrize(("name", "cases"), [("orders", 40), ("settled", 20), ("threads", 1280)])
 def test_no_harm_is_done(name, cases):
     status, cells = figure(name, cases)
     assert cells[0] == name
@@ -35,5 +35,5 @@ def test_the_figures_of_the_page_are_those_of_the_command():
         check=True,
     ).stdout
     names = help_[help_.index("{") + 1 : help_.index("}")].split(",")
-    assert len(names) == 7
+    assert len(names) == 8
     assert [name for name in names if f"\n| {name} |" in page] == names

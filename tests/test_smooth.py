@@ -1,5 +1,6 @@
 """The default model: what it learns is a function of its trials, and what it says is right."""
 
+import dask.array
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
+import betafield.dask
 from betafield import SmoothBetaClassifier, contexts, load
 
 # Settling.
@@ -242,3 +244,25 @@ def test_a_feature_may_lose_its_logarithm():
     model.partial_fit([[0.0]], [0])
     assert all("log" not in units for units in model.weights_["units"])
     assert np.isfinite(model.predict_proba([[0.0], [1.0]])).all()
+
+
+def test_a_range_beyond_floats_is_refused_however_trials_come(tmp_path):
+    X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]) * 1.7e308, [0, 1, 0, 1]
+    said = r"X column 0: found values from -1.7e\+308 to 1.7e\+308; .* rescale the feature"
+    model, other = (
+        SmoothBetaClassifier().fit(X[:2], [0, 1]),
+        SmoothBetaClassifier().fit(X[2:], y[:2]),
+    )
+    rows = "".join(f"{x!r},{label}\n" for x, label in zip(X[:, 0].tolist(), y, strict=True))
+    (tmp_path / "wide.csv").write_text(f"x,y\n{rows}")
+    chunks = dask.array.from_array(X, chunks=(2, 1)), dask.array.from_array(y, chunks=2)
+    ways = [
+        lambda: model.partial_fit(X[2:], y[2:]),
+        lambda: model.merge(other),
+        lambda: SmoothBetaClassifier().fit_files(tmp_path / "wide.csv", outcome="y"),
+        lambda: betafield.dask.SmoothBetaClassifier().fit(*chunks),
+    ]
+    for way in ways:
+        with pytest.raises(ValueError, match=said):
+            way()
+    assert model.n_trials_ == 2

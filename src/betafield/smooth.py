@@ -91,10 +91,19 @@ class SmoothField:
 
     def learned(self, more: Sums) -> Self:
         """Return the field that knows these trials too."""
+        self._require_span(more)
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
         is_due |= self._loses_logarithms(more) or grown.sums.rates != self.sums.rates
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
+
+    def _require_span(self, more: Sums) -> None:
+        """Raise if the domain with these trials is wider than a float can hold."""
+        if self.options.bounds is not None or not more.size:
+            return
+        each = [more.bounds(), *([self.bounds] if self.sums.size else [])]
+        low, high = np.min(each, axis=0)[:, 0], np.max(each, axis=0)[:, 1]
+        units.require_span(np.stack([low, high], axis=1))
 
     def _loses_logarithms(self, more: Sums) -> bool:
         """Return whether a feature that was positive is no more: its logarithm may be in use."""
@@ -113,6 +122,7 @@ class SmoothField:
         require_same_question(self, other)
         if self.options.bounds is not None or other.options.bounds is not None:
             require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
+        self._require_span(other.sums)
         return dataclasses.replace(self, sums=self.sums.plus(other.sums), **NOTHING_FOUND)
 
     def settled(self) -> Self:
