@@ -378,7 +378,7 @@ class SmoothField:
         from betafield.process.model import find, find_unknown
 
         learn = find_unknown if self.sums.rates else find
-        has_windows, scale = self.options.method == "auto", _scale(self.options.scale)
+        has_windows, scale = self.options.method == "auto", units.of_process(self.options.scale)
         return tuple(
             learn(each, self.bounds, has_windows, scale=scale) for each in self.per_class()
         )
@@ -409,7 +409,7 @@ def taught(
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
     units.checked_scale(options.scale, features.number)
-    _require_positive(options.scale, some.points)
+    units.require_positive(options.scale, some.points)
     monotonic.require(options.monotonic_cst, *features, len(classes))
     if known is None:
         first = added(begun(options, features, classes), some)
@@ -475,28 +475,6 @@ def joined(each: list[LatentNormal]) -> Dirichlet:
     return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
 
 
-def _require_positive(scale: Any, points: Floats) -> None:
-    """Raise for the first value whose logarithm is asked for and does not exist."""
-    asked = _scale(scale)
-    kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
-    wrong = (points <= 0.0) & (np.array(kinds) == "log")
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"X row {row}, column {column}: found {float(points[row, column])!r} where scale is "
-            "'log'; values must be positive"
-        )
-
-
-def _scale(scale: Any) -> str | tuple[str, ...]:
-    """Return the units in which a process is learned; it learns lengths, so factors are none."""
-    if isinstance(scale, str):
-        return "range" if scale == "std" else scale
-    if isinstance(scale, list | tuple) and all(isinstance(each, str) for each in scale):
-        return tuple(scale)
-    return "range"
-
-
 def _reach(smooth: Smooth) -> Floats:
     """Return the length scales about the middle of the box, in own units."""
     half, box = 0.5 * smooth.lengths[None], smooth.boxes[int(np.argmax(smooth.weights))]
@@ -507,4 +485,4 @@ def _reach(smooth: Smooth) -> Floats:
 def _decisive(options: Options) -> tuple[Any, ...]:
     """Return the options on which depends what is found."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
-    return options.method, _scale(options.scale), bounds
+    return options.method, units.of_process(options.scale), bounds

@@ -166,3 +166,25 @@ def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> F
     means = sums(lambda X, weight: weight[:, None] * ((X - low) / side)) / total
     squares = sums(lambda X, weight: weight[:, None] * ((X - low) / side - means) ** 2)
     return np.asarray(span * np.sqrt(squares / total))
+
+
+def require_positive(scale: Any, points: Floats) -> None:
+    """Raise for the first value whose logarithm is asked for and does not exist."""
+    asked = of_process(scale)
+    kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
+    wrong = (points <= 0.0) & (np.array(kinds) == "log")
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"X row {row}, column {column}: found {float(points[row, column])!r} where scale is "
+            "'log'; values must be positive"
+        )
+
+
+def of_process(scale: Any) -> str | tuple[str, ...]:
+    """Return the units in which a process is learned; it learns lengths, so factors are none."""
+    if isinstance(scale, str):
+        return "range" if scale == "std" else scale
+    if isinstance(scale, list | tuple) and all(isinstance(each, str) for each in scale):
+        return tuple(scale)
+    return "range"
