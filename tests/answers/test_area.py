@@ -299,3 +299,18 @@ def test_a_dask_model_answers_after_compute():
         np.testing.assert_array_equal(
             there.draws(x, 20, random_state=0), local.draws(x, 20, random_state=0)
         )
+
+
+def test_averages_of_monotone_fields_are_those_of_their_draws():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(60, 1))
+    y = rng.uniform(size=60) < 0.3 + 0.2 * X[:, 0]
+    model = SmoothBetaClassifier(bounds=[(0, 1)], monotonic_cst=[1]).fit(X, y)
+    left, right = np.linspace(0, 0.4, 9)[:, None], np.linspace(0.6, 1, 9)[:, None]
+    # The draws that posteriors are made of: the model's own.
+    low, high = (model.posterior(each).draws.mean(axis=1) for each in (left, right))
+    assert model.average(left).mean() == pytest.approx(low.mean(), abs=1e-6)
+    more = model.contrast(right, left)
+    assert more.mean() == pytest.approx((high - low).mean(), abs=1e-6)
+    assert more.std() == pytest.approx((high - low).std(), rel=0.02)
+    assert more.mean() > 0.0

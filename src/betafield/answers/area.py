@@ -9,6 +9,7 @@ with the covariance of the coefficients in which the hyper-parameters are not kn
 residual windows the process counts by (1 − β), and what windows themselves leave open,
 √((1 − β) τ) e(x), has the correlation of their width; so it is at levels that were never seen and
 beyond the domain. With windows alone that is all: points are correlated as far as windows reach.
+Of monotone fields, mean and covariance are those of their draws.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from scipy.special import ndtri
 
 from betafield import checks
 from betafield.methods import AnyField
+from betafield.monotone import Monotone
 from betafield.posteriors import LatentNormal
+from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.process import averages, law, linear
 from betafield.process.design import design
@@ -45,6 +48,8 @@ PAIRS, WAVES = 256, 64
 STEPS, NEAR, LEAST, WIDEST = 40, 1e-4, 1e-12, 20.0
 # Averages are kept so far from 0 and 1.
 INNER = 1e-9
+# Points of monotone fields that are asked at a time.
+BLOCK = 4_096
 
 
 class Averages(NamedTuple):
@@ -76,11 +81,23 @@ def average(field: AnyField, points: Floats, weights: Any = None, by: Any = None
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     """Return what is believed of averages over points with shares (a, m), which add up to 1."""
     if isinstance(field, SmoothField):
+        if isinstance(field.answering, Monotone):
+            return _of_monotone(field.answering, points, shares)
         return _of_smooth(field.smooth[0], points, shares, field.options.n_jobs)
     post = field.posterior(points)
     x = field.units.scaled(points) / field.width
     spread = correlated(shares * post.std(), np.asarray(x))
     mean = (shares * post.mean()).sum(axis=1)
+    return Averages(np.ones(1), mean[None], spread[None])
+
+
+def _of_monotone(fields: Monotone, points: Floats, shares: Floats) -> Averages:
+    """Return mean and covariance of averages over fields that were drawn and made monotone."""
+    each = np.zeros((fields.size, len(shares)))
+    for some in blocks(len(points), BLOCK):
+        each += _product(fields.at(points[some]), shares[:, some].T)
+    mean = each.mean(axis=0)
+    spread = _product((each - mean).T, each - mean) / fields.size
     return Averages(np.ones(1), mean[None], spread[None])
 
 
