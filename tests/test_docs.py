@@ -85,6 +85,9 @@ def _(scope):
     low, high = scope["known"].posterior([[0.5]]).interval(0.99)
     assert low < 0.5 < high < 0.75
     assert scope["tired"].mean() == pytest.approx(0.3, abs=0.05)
+    low, high = scope["half"].interval(0.99)
+    assert low < 0.5 < high < low + 0.1
+    assert scope["falling"].predict_proba([[0.2]])[0, 1] == pytest.approx(0.8, abs=0.03)
     assert scope["experiment"].status()["known"]["threshold"] == pytest.approx(
         0.6 - np.log(3) / 20, abs=0.05
     )

@@ -64,7 +64,7 @@ def test_fractions_beside_many_trials_are_those_of_all_at_a_place():
             Sums.of(X[i : i + 1], 2, counted(columns, weight[i : i + 1], None))
         )
     for sums in (at_once, one_by_one):
-        points, counts, _, unit = sums.rows()
+        points, counts, _, unit, *_ = sums.rows()
         for place in np.unique(X):
             exact = [sum(map(Fraction, weight[(X[:, 0] == place) & (y == k)])) for k in (0, 1)]
             found = [int(n) for n in counts[:, points[:, 0] == place].sum(axis=1)]
