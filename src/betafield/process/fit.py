@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from betafield.process import linear
 from betafield.process.basis import Effects, Prior
-from betafield.process.laplace import ROUGH, Mode, Slopes, mode, slopes
+from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, slopes
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import COARSE, Rows
 
@@ -160,9 +160,9 @@ def groups(rows: Rows) -> Effects:
     return Effects(rows.d, np.unique(rows.x[:, rows.d]), is_averaged=True)
 
 
-def settled(problem: Problem, theta: Floats) -> Fit:
-    """Return the fit at these hyper-parameters."""
-    last = _ascent(problem, mode(theta, *problem))
+def settled(problem: Problem, theta: Floats, gain: float = FINE) -> Fit:
+    """Return the fit at these hyper-parameters; modes are sought until a step gains less."""
+    last = _ascent(problem, mode(theta, *problem, gain=gain))
     information = last.slopes.information + np.diag(problem.precision(theta))
     covariance = linear.inverse(linear.factor(information))
     return Fit(problem, last.mode, last.slopes, covariance, last.objective)

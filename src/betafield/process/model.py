@@ -34,6 +34,7 @@ from betafield.process.ensemble import Member, members
 from betafield.process.finding import alone, find, inside, is_repeated, places
 from betafield.process.fit import Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
+from betafield.process.laplace import FINE as EXACT
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
 from betafield.process.likelihood import success
@@ -284,8 +285,11 @@ class Smooth:
         return question
 
 
-def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
-    """Return what answers questions, of these trials and what was found."""
+def build(sums: Sums, bounds: Floats, found: Found, gain: float = EXACT) -> Smooth:
+    """Return what answers questions, of these trials and what was found.
+
+    Modes are sought until a step gains less than `gain`.
+    """
     levels = sums.levels() if sums.group is None and _needs_levels(found) else ()
     boxes: dict[tuple[str, ...], Box] = {}
     rows: dict[tuple[tuple[str, ...], int | None], Rows] = {}
@@ -298,7 +302,8 @@ def build(sums: Sums, bounds: Floats, found: Found) -> Smooth:
             rows[scale, effect] = sums.rows(boxes[scale], levels=kept)
     each = tuple(boxes[component.scale] for component in found.components)
     fits = tuple(
-        fit_of(rows[one.scale, one.effect], found, i) for i, one in enumerate(found.components)
+        fit_of(rows[one.scale, one.effect], found, i, gain)
+        for i, one in enumerate(found.components)
     )
     if not found.windows:
         return Smooth(each, fits, nodes=found.nodes)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from betafield.process.fit import climb
 from betafield.process.found import Component, Found
+from betafield.process.laplace import ROUGH
 from betafield.process.model import build
 from betafield.process.sums import Sums
 
@@ -31,7 +32,7 @@ def refitted(sums: Sums, bounds: Floats, found: Found) -> Found:
         unranked = tuple(map(_unranked, found.components[start : start + k]))
         groups.setdefault(_kind(unranked[0]), unranked)
     kept = found._replace(components=tuple(chain.from_iterable(groups.values())))
-    fits = build(sums, bounds, kept._replace(windows=())).fits
+    fits = build(sums, bounds, kept._replace(windows=()), ROUGH).fits
     climbed: list[Component] = []
     for start in range(0, len(fits), k):
         best = max(fits[start : start + k], key=lambda fit: fit.objective)

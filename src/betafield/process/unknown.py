@@ -29,7 +29,7 @@ from betafield.process.basis import Effects, Prior
 from betafield.process.finding import alone, find
 from betafield.process.fit import Fit, Problem, climb, groups, sampled, settled
 from betafield.process.found import Component, Found
-from betafield.process.laplace import mode
+from betafield.process.laplace import FINE, mode
 from betafield.process.links import LINKS
 from betafield.process.rows import Rows
 from betafield.process.scales import boxed
@@ -268,11 +268,11 @@ def problem(rows: Rows, component: Component) -> Problem:
     return Problem(rows, link, prior)
 
 
-def fit_of(rows: Rows, found: Found, i: int) -> Fit:
+def fit_of(rows: Rows, found: Found, i: int, gain: float = FINE) -> Fit:
     """Return the i-th process, at its node if there are rates that are not known."""
     component = found.components[i]
     if not found.nodes.size:
-        return settled(problem(rows, component), component.theta)
+        return settled(problem(rows, component), component.theta, gain)
     node = i % len(found.nodes)
     share = float(found.shares[node])
-    return settled(problem_at(rows, component, found.nodes[node], share), component.theta)
+    return settled(problem_at(rows, component, found.nodes[node], share), component.theta, gain)
