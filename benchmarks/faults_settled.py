@@ -176,7 +176,7 @@ def outcomes(rng: np.random.Generator, kind: str, truth: Any) -> dict[str, Any]:
         columns["y"] += rng.random(t) < 0.4
     elif "affine" in kind or kind == "pooled":
         columns["context"] = context(rng, kind.removeprefix("weighted "), t)
-        columns["y"][:2] = 0, 1
+    columns["y"][:2] = 0, 1  # one `fit` needs two classes, however few trials there are
     if "whole" in kind:
         columns["sample_weight"] = rng.integers(1, 9, t).astype(float)
     elif "fractional" in kind or "weighted" in kind:

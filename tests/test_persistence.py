@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from tests.killing import killed_saves
 from tests.mutating import KIND, forged, mutations, parsed, small, what_is_found
 
-from betafield import Prior, SmoothBetaClassifier, contexts, persistence
+from betafield import Prior, SmoothBetaClassifier, contexts, persistence, state
 from betafield.estimators import load
 from betafield.posteriors import reference
 from betafield.process.found import Component
@@ -1037,3 +1037,13 @@ def test_version_2(kind, tmp_path):
 def test_a_field_without_a_default_must_be_there():
     with pytest.raises(ValueError, match=r"one: found other fields; allowed are link, .*theta"):
         values_of("one", Component, {"link": "logit", "smoothness": None})
+
+
+def test_a_prior_per_point_cannot_stand_beside_learned_widths():
+    """Widths are learned at all places, for which such a prior has no shapes."""
+    model = SmoothBetaClassifier("loo").fit([[0.0], [0.5], [1.0]] * 4, [0, 1, 1] * 4)
+    values, arrays = state.stored(model.field_)
+    state.restored(values, arrays)
+    values["options"]["prior"] = {"tuple": [1.0, [1.0, 2.0]]}
+    with pytest.raises(ValueError, match=r"^prior: "):
+        state.restored(values, arrays)
