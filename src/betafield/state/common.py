@@ -99,5 +99,7 @@ def require_options(options: Options, d: int, n_classes: int, names: Any = None)
     each = prior if isinstance(prior, list | tuple | np.ndarray) else []
     n_points = max((np.size(part) for part in each), default=1)
     is_learned = isinstance(options.bandwidth, str) and options.bandwidth != "theory"
-    require(n_points == 1 or not is_learned, "prior", prior, "one for all points, as widths are learned")
+    require(
+        n_points == 1 or not is_learned, "prior", prior, "one for all points, as widths are learned"
+    )
     priors.shapes(prior, np.broadcast_to(0.0, (n_points, d)), n_classes)
