@@ -69,3 +69,11 @@ def test_fractions_beside_many_trials_are_those_of_all_at_a_place():
             exact = [sum(map(Fraction, weight[(X[:, 0] == place) & (y == k)])) for k in (0, 1)]
             found = [int(n) for n in counts[:, points[:, 0] == place].sum(axis=1)]
             assert found == [round(amount / Fraction(unit)) for amount in exact]
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0**31 + 0.5, 2.0**45 + 0.5])
+def test_totals_under_contexts_hold_any_weight(weight):
+    seen = np.array([[True], [False]])
+    found = counted(seen, np.array([weight]), np.array([[0.25, 0.75]])).totals
+    size = int(weight * 2**32)
+    assert found == (size, size, size // 4, size // 4)

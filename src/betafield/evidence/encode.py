@@ -372,11 +372,11 @@ def _totals(learned: _Trials) -> Totals:
     plain &= contexts.is_affine(learned.context)
     parts = (np.ones(len(lowest)), ~plain, lowest, 1.0 - highest)
     units = [np.rint(part * learned.size * FRACTIONS) for part in parts]
-    return Totals(*(_exact_dot(unit.astype(np.int64), learned.held) for unit in units))
+    return Totals(*(_exact_dot(unit, learned.held) for unit in units))
 
 
-def _exact_dot(a: Ints, b: Ints) -> int:
-    """Return Σ a b, whatever its size."""
-    if float(np.dot(a.astype(np.float64), b)) < MOST:
-        return int(np.dot(a, b))
-    return sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
+def _exact_dot(a: Floats, b: Ints) -> int:
+    """Return Σ a b for whole numbers, whatever their size."""
+    if float(np.dot(a, b)) < MOST and float(a.max(initial=0.0)) < MOST:
+        return int(np.dot(a.astype(np.int64), b))
+    return sum(int(x) * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
