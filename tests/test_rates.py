@@ -295,7 +295,8 @@ def test_a_rate_that_comes_later_is_learned():
 
 
 def test_dask_and_files(tmp_path):
-    da = pytest.importorskip("dask.array")
+    import dask.array as da
+
     from betafield.dask import SmoothBetaClassifier as Spread
 
     X, y = trials(90)

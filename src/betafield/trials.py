@@ -11,6 +11,7 @@ trials, batches and merges can never be seen in a result.
 from __future__ import annotations
 
 import functools
+import operator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -196,7 +197,7 @@ def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
 def _missing(value: Any) -> bool:
     """Return whether a value is None, NaN, masked, or pandas' NA, which will not say so."""
     try:
-        return value is None or value is np.ma.masked or bool(value != value)  # noqa: PLR0124
+        return value is None or value is np.ma.masked or bool(operator.ne(value, value))
     except TypeError:
         return True
 

@@ -295,11 +295,11 @@ def require_one_length(**columns: Floats) -> None:
 
 def _chosen_rows(index: Index, m: int) -> Rows:
     # An empty list must not become an array of floats.
-    found = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
+    found: Any = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
     if isinstance(found, list | np.ma.MaskedArray):
         found = checks.cells("index", found)
     try:
-        rows = np.atleast_1d(np.arange(m)[found])  # type: ignore[index]
+        rows = np.atleast_1d(np.arange(m)[found])
     except (IndexError, TypeError, ValueError) as error:
         raise IndexError(f"index: found {checks.spelled(index)}; {error}") from None
     if rows.ndim > 1:

@@ -27,6 +27,8 @@ WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
 # What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
 UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
+# What remains of a sum if nothing but rounding does, in units of the sum, at the most.
+NOTHING = 1e-9
 # The mantissa of √2: widths are 2^e or this times 2^e.
 ROOT = math.sqrt(0.5)
 
@@ -69,21 +71,25 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
 
 
 class Left(NamedTuple):
-    """What is left out of one place of each query.
+    """What is left out of the places of each query: the items from `first` to before `last`.
 
     Parameters
     ----------
-    place : integer array of shape (q,)
-        Which place, −1 if none.
-    weight : array of shape (q,)
-        By how much less it weighs.
-    value : array of shape (q,)
-        The value of that.
+    place : integer array of shape (l,)
+        Of which place an item is, −1 if of none.
+    weight : array of shape (l,)
+        By how much less that weighs.
+    value : array of shape (l,)
+        The value of what is left out.
+    first, last : integer array of shape (q,)
+        Which items a query leaves out.
     """
 
     place: Ints
     weight: Floats
     value: Floats
+    first: Ints
+    last: Ints
 
 
 def window_means(
@@ -96,7 +102,7 @@ def window_means(
 ) -> Floats:
     """Return the weighted means of values (q, r) of a query and a place over its windows.
 
-    Of one place of each query something is left out. Shape (q, widths); NaN in windows that hold
+    Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
     """
     at, held = stretched(queries, stretch), stretched(places, stretch)
@@ -134,27 +140,33 @@ def mean_ladder(
     own: Ints,
     less: Floats,
     lost: Floats,
+    first: Ints,
+    last: Ints,
     widths: int,
 ) -> Floats:
     """Return the means of values[i, j] over the places j within every width of the query i."""
     out = np.empty((len(queries), widths))
-    total, size = np.empty(widths), np.empty(widths)
+    total, size, whole = np.empty(widths), np.empty(widths), np.empty(widths)
     for i in range(len(queries)):
         for b in range(widths):
             total[b] = 0.0
-            size[b] = 0.0
+            whole[b] = 0.0
         for j in range(len(places)):
             b = rung(queries, places, widths, i, j)
             total[b] += weight[j] * values[i, j]
-            size[b] += weight[j]
-            if j == own[i]:
-                total[b] -= less[i] * lost[i]
-                size[b] -= less[i]
+            whole[b] += weight[j]
+        size[:] = whole
+        for k in range(first[i], last[i]):
+            if own[k] >= 0:
+                b = rung(queries, places, widths, i, own[k])
+                total[b] -= less[k] * lost[k]
+                size[b] -= less[k]
         for b in range(widths):
             if b > 0:
                 total[b] += total[b - 1]
                 size[b] += size[b - 1]
-            out[i, b] = total[b] / size[b] if size[b] > 0.0 else np.nan
+                whole[b] += whole[b - 1]
+            out[i, b] = total[b] / size[b] if size[b] > NOTHING * whole[b] else np.nan
     return out
 
 

@@ -12,6 +12,7 @@ Small batches wait, as they came, until the first query: a stream of them costs 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +24,33 @@ from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 from betafield.windows.zorder import visiting_order
 
-# Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
-SMALL = 1024
-# Batches up to this size wait, so many of them and so many rows at the most: rows at one place
-# are joined only when they are indexed.
-WAITING_SIZE, WAITING, WAITING_ROWS = 1 << 14, 1 << 10, 1 << 20
 # Statistics for which prefix sums pay.
 FEW = 8
+
+
+class Limits(NamedTuple):
+    """When a forest builds an index. No answer depends on it, only the time that answers take.
+
+    Parameters
+    ----------
+    small : int
+        Indexes up to this size are rebuilt rather than kept apart, which is as fast as building
+        one.
+    batch : int
+        Larger batches are indexed at once.
+    waiting : int
+        Batches that may wait for the first query.
+    rows : int
+        Rows that may wait: rows at one place are joined only when they are indexed.
+    """
+
+    small: int = 1 << 10
+    batch: int = 1 << 14
+    waiting: int = 1 << 10
+    rows: int = 1 << 20
+
+
+USUAL = Limits()
 
 
 class Forest:
@@ -41,6 +62,8 @@ class Forest:
         Number of dimensions.
     metric : {"euclidean", "chebyshev", "manhattan"}
         Distance in which windows are round.
+    limits : Limits
+        When it builds an index.
 
     Examples
     --------
@@ -53,9 +76,10 @@ class Forest:
            [1]])
     """
 
-    def __init__(self, d: int, metric: str = "euclidean") -> None:
+    def __init__(self, d: int, metric: str = "euclidean", limits: Limits | None = None) -> None:
         self.d = d
         self.metric = metric
+        self.limits = USUAL if limits is None else limits
         self.totals: Ints = np.zeros(0, dtype=np.int64)
         self.distorted = 0
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
@@ -72,7 +96,8 @@ class Forest:
             0 if batch.shifts is None else batch.shifts.total(),
         )
         rows = batch.size + (self._waiting_rows if waiting else 0)
-        if batch.size <= WAITING_SIZE and len(waiting) < WAITING and rows <= WAITING_ROWS:
+        most = self.limits
+        if batch.size <= most.batch and len(waiting) < most.waiting and rows <= most.rows:
             grown._state, grown._waiting_rows = (built, (*waiting, batch)), rows
         else:
             grown._state = self._settled([*self.indexes, batch]), ()
@@ -188,7 +213,7 @@ class Forest:
 
     def _grown(self, totals: Ints, distorted: int) -> Forest:
         """Return a forest still without trials, whose totals are ours and those given."""
-        forest = Forest(self.d, self.metric)
+        forest = Forest(self.d, self.metric, self.limits)
         width = max(self.width, totals.size)
         forest.totals = padded(self.totals, width) + padded(totals, width)
         forest.distorted = self.distorted + distorted
@@ -200,7 +225,9 @@ class Forest:
         parts = [p if len(_places(p).counts) == width else _places(p).widened(width) for p in parts]
         parts.sort(key=_size)
         before = np.cumsum([0, *map(_size, parts)])
-        joins = [i for i, part in enumerate(parts) if _size(part) <= max(before[i], SMALL)]
+        joins = [
+            i for i, part in enumerate(parts) if _size(part) <= max(before[i], self.limits.small)
+        ]
         cut = joins[-1] + 1 if joins else 0
         alone = [self._index(part) for part in parts[cut:]]
         joined = [self._joined(parts[:cut])] if cut else []
