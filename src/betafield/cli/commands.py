@@ -15,6 +15,7 @@ import typer
 import betafield.cli.options as options
 import betafield.cli.terminal as terminal
 from betafield.cli.layout import GENERAL, Command, Group
+from betafield.cli.serving import backup, serve, tokens
 from betafield.cli.thresholds import threshold
 from betafield.cli.usage import NAME, UsageError
 
@@ -424,6 +425,14 @@ def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str
         "point: the root of its mean square, for\nany probability that changes by "
         f"{lipschitz:g} at most over the width of the domain."
     )
+
+
+# Serving -----------------------------------------------------------------------------------
+
+
+app.command(cls=Command)(serve)
+app.command(cls=Command)(tokens)
+app.command(cls=Command)(backup)
 
 
 # Trying ------------------------------------------------------------------------------------
