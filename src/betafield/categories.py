@@ -230,13 +230,13 @@ def by_dtype(X: Any) -> tuple[int, ...]:
         if (
             isinstance(dtype, kinds)
             or dtype in kinds
-            or ((isinstance(dtype, nw.Object) or dtype == nw.Object) and _is_text(name, table, i))
+            or ((isinstance(dtype, nw.Object) or dtype == nw.Object) and _is_text(name, table))
         ):
             found.append(i)
     return tuple(found)
 
 
-def _is_text(name: str, table: nw.DataFrame[Any], i: int) -> bool:
+def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:
     """Return whether a column of objects holds text; raise if it holds numbers too."""
     values = table.get_column(name).to_list()
     is_text = [isinstance(value, str | bool) for value in values]

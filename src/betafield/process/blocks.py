@@ -1,4 +1,4 @@
-"""Levels of categories: which columns there are, and what is believed of their effects before trials.
+"""Levels of categories: which columns there are, and what is believed of them before trials.
 
 Every level c of a column has an effect of its own on what all share,
 

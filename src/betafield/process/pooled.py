@@ -5,7 +5,7 @@ Rows of one level of the longest column meet those of others only in the functio
 
     M₀ = [[A, C₁′, C₂′, …], [C₁, A₁, ], [C₂, , A₂], …],   A_c = I + Ψ_c′WΨ_c,   C_c = Ψ_c′WP_c,
 
-a block arrow. With A_c = U_c′U_c, R_c = U_c⁻¹ and B_c = R_c′C_c its complement is A − Σ B_c′B_c, and
+a block arrow. With A_c = U_c′U_c, R_c = U_c⁻¹ and B_c = R_c′C_c its complement is A − Σ B_c′B_c;
 thousands of levels cost O(Σ k² (k + m)), k functions per level and m in the core. With S₀ the
 inverse of the complement and H_c = R_cB_c,
 
@@ -51,20 +51,10 @@ def eliminated(
             for j in range(k):
                 own[i, j] = C[i, low[j]] * ratio[j]
             own[i, i] += 1.0
-        factor = linear.factor(own)
-        inverse = linear.backward(factor, one)
-        turned = np.empty(k)
-        half = np.zeros((k, m))
+        U[c] = linear.factor(own)
+        R[c] = linear.backward(U[c], one)
         for i in range(k):
-            for j in range(k):
-                turned[j] = inverse[j, i]
-            linear.add_rows(half, i, 0, m, turned, C, 0, k)
-        for i in range(k):
-            for j in range(k):
-                U[c, i, j] = factor[i, j]
-                R[c, i, j] = inverse[i, j]
-            for j in range(m):
-                B[c, i, j] = half[i, j]
+            linear.add_rows(B[c], i, 0, m, R[c, :, i].copy(), C, 0, k)
     return U, R, B
 
 
@@ -266,9 +256,13 @@ class Pooled:
         m = self.plain.shape[1]
         out = linear.product(self.plain, np.ascontiguousarray(A[:m]))
         for k in range(len(self.layout.columns)):
-            psi, of, known = self._psi(k), self._of(A, k), np.flatnonzero(self.which[k] >= 0)
+            psi, of, which = self._psi(k), self._of(A, k), np.maximum(self.which[k], 0)
+            psi = np.where(self.which[k][:, None] < 0, 0.0, psi)
+            if A.shape[1] == 1:
+                out[:, 0] += (psi * of[:, :, 0][which]).sum(axis=1)
+                continue
             for j in range(psi.shape[1]):
-                out[known] += psi[known, j, None] * of[self.which[k][known], j]
+                out += psi[:, j, None] * of[which, j]
         return out
 
     def adjoint(self, r: Floats) -> Floats:
@@ -326,8 +320,15 @@ class Pooled:
 
     def _psi(self, k: int) -> Floats:
         """Return the functions of the effects of a column at points."""
-        low, root, _ = self._effects(k)
-        return np.asarray(self.plain[:, low] * (root / self.root[low]))
+        if k not in self._known:
+            low, root, _ = self._effects(k)
+            self._known[k] = self.plain[:, low] * (root / self.root[low])
+        return self._known[k]
+
+    @functools.cached_property
+    def _known(self) -> dict[int, Floats]:
+        """Those that were asked for."""
+        return {}
 
     def _of(self, A: Floats, k: int) -> Floats:
         """Return the rows of a matrix that are those of a column's levels, (L, functions, n)."""
