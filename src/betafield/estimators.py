@@ -69,6 +69,16 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     monotonic_cst : mapping of str to int or array of int of shape (d,), default=None
         Along which features π never falls (1) or never rises (-1); 0, or a feature that is not
         named: either. Not with windows. See `betafield.monotone`.
+    categorical_features : "from_dtype", None or list, default="from_dtype"
+        Which columns of X are categories, each level with an effect of its own: a smooth deviation
+        from what all levels share, as large as levels are found to differ. "from_dtype": columns
+        of a dataframe that are text, categories or booleans. Else names or indices of columns, or
+        a boolean per column; None: none.
+    interactions : list of tuples of columns, default=()
+        Categories whose combinations have effects of their own beside theirs.
+    missing : {"error", "drop", "level"}, default="error"
+        What is done with rows in which a feature is missing: refused, left out with a warning, or,
+        of categories, taken as a level of its own.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -137,6 +147,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        interactions: Any = (),
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -149,6 +162,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.prior = prior
         self.sharing = sharing
         self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.interactions = interactions
+        self.missing = missing
         self.n_jobs = n_jobs
 
     # Asking.
