@@ -14,7 +14,7 @@ from betafield._locks import writing
 from betafield.decisions.experiment.acquisition import Scene, many_fields
 from betafield.decisions.experiment.file import Saved, load, save
 from betafield.decisions.experiment.goals import LEVEL, PLAIN, Compare, Goal, View
-from betafield.decisions.experiment.history import History, Trial
+from betafield.decisions.experiment.history import History, Trial, claimed, is_same
 from betafield.decisions.experiment.learner import Learner, has_learned
 from betafield.decisions.experiment.placing import Placing
 from betafield.decisions.results import contexts, outcomes
@@ -156,9 +156,10 @@ class Experiment:
 
         Parameters
         ----------
-        trial : Trial or mapping
-            A trial that was asked for: pass the `Trial` itself. A plain mapping is recorded as a
-            new trial, which may be anywhere in the space.
+        trial : Trial, int or mapping
+            A trial that was asked for: the `Trial` itself, its `id`, or a mapping with its `id`,
+            such as `trial.to_dict()`, perhaps by way of JSON. A mapping of features to values,
+            without an id, is recorded as a new trial, which may be anywhere in the space.
         success : bool
         context : array of shape (p + 1,) or ContextFamily, default=None
             How the trial was distorted, see `betafield.contexts`.
@@ -173,29 +174,52 @@ class Experiment:
         >>> from betafield.decisions import Maximize
         >>> experiment = Experiment({"dose": (0, 10)}, Maximize(), random_state=0)
         >>> experiment.tell({"dose": 2.5}, success=False)
+        >>> trial = experiment.ask()
+        >>> experiment.tell(trial.id, success=True)
         >>> experiment.status()["told"]
-        1
+        2
         """
         outcome, context = bool(outcomes(success, ())), contexts(context, 1)
         with writing(self):
-            asked = self._number(trial) if isinstance(trial, Trial) else None
+            asked = self._number(trial)
             row = self._space.row("trial", trial) if asked is None else self._history.rows[asked]
             self._learner.learn(row, outcome, context)
             number = self._history.add(row, UNASKED) if asked is None else asked
             self._history.tell(number, outcome, context)
 
     def abandon(self, trial: Any) -> None:
-        """Say that a trial that was asked for will not be made."""
-        checks.instance("trial", trial, Trial, "one that `ask` returned is needed")
-        with writing(self):
-            self._history.abandon(self._number(trial))
+        """Say that a trial that was asked for will not be made.
 
-    def _number(self, trial: Trial) -> int:
-        """Return the number of a trial that is pending."""
-        number = trial.id
-        known = isinstance(number, int) and 0 <= number < len(self._history)
-        if not (known and self._space.point(self._history.rows[number]) == dict(trial)):
-            raise ValueError(f"trial: found {trial!r}, which is none of this experiment")
+        Parameters
+        ----------
+        trial : Trial, int or mapping
+            The `Trial` itself, its `id`, or a mapping with its `id`.
+        """
+        with writing(self):
+            number = self._number(trial)
+            if number is None:
+                raise TypeError(
+                    f"trial: found {type(trial).__name__}; a trial that `ask` returned, or its "
+                    "id, is needed"
+                )
+            self._history.abandon(number)
+
+    def _number(self, trial: Any) -> int | None:
+        """Return the number of the pending trial that is meant; None: a new one is."""
+        claim = claimed(trial, self._space.names)
+        if claim is None:
+            return None
+        number, values = claim
+        size = len(self._history)
+        rule = f"none of this experiment has that id: it has {size} trials, numbered from 0"
+        number = checks.whole("trial", number, 0, size - 1, rule)
+        point = self._space.point(self._history.rows[number])
+        if values and not is_same(values, point):
+            found = checks.spelled(values)
+            raise ValueError(
+                f"trial: found {found} as number {number}, which is none of this experiment; "
+                f"that is {checks.spelled(point)}"
+            )
         return self._history.ledger.require_pending("trial", number)
 
     # Knowing.
