@@ -1,4 +1,4 @@
-"""One file a model: what comes back, what is refused, and what a crash leaves."""
+"""One file per model: what comes back, what is refused, and what a crash leaves."""
 
 import contextlib
 import errno
@@ -351,8 +351,8 @@ def test_a_model_that_has_learned_nothing_cannot_be_saved(tmp_path):
 # What is refused.
 
 REFUSED = (
-    r"path: '.*' (is not a betafield file|is cut off: it has \d+ bytes|is damaged: |has version \d+ of"
-    r"|holds no sound model: )"
+    r"path: '.*' (is not a betafield file|is cut off: it has \d+ bytes|is damaged: "
+    r"|has version \d+ of|holds no sound model: )"
 )
 
 

@@ -106,7 +106,7 @@ class FieldBandit:
         Parameters
         ----------
         x : mapping, table or list of rows, default=None
-            What is observed: one mapping for one pull, or a row a pull.
+            What is observed: one mapping for one pull, or a row per pull.
         n : int, default=None
             So many pulls, all at x: those that as many calls would give.
 
@@ -133,7 +133,7 @@ class FieldBandit:
         pull : Pull or its id, or a list of them
         success : bool, or a list of them
         context : array, default=None
-            How the trials were distorted, one for all or one a pull: see `betafield.contexts`.
+            How the trials were distorted, one for all or one per pull: see `betafield.contexts`.
         """
         with writing(self):
             numbers = self._waiting(pull)
