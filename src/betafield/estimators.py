@@ -70,6 +70,16 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     monotonic_cst : mapping of str to int or array of int of shape (d,), default=None
         Along which features π never falls (1) or never rises (-1). 0, or a feature that is not
         named, means no constraint. Not available with windows. See `betafield.monotone`.
+    categorical_features : "from_dtype", None or list, default="from_dtype"
+        Which columns of X are categories. Each level has its own effect: a smooth deviation from
+        what all levels share, as large as levels are found to differ. "from_dtype": columns of a
+        dataframe that are text, categories or booleans. A list: names or indices of columns, or one
+        boolean per column. None: no column.
+    interactions : list of tuples of columns, default=()
+        Categories whose combinations have their own effects, in addition to those of the levels.
+    missing : {"error", "drop", "level"}, default="error"
+        What to do with rows in which a feature is missing. "error": refuse them. "drop": leave them
+        out, with a warning. "level": treat a missing category as a level of its own.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -139,6 +149,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        interactions: Any = (),
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -151,6 +164,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.prior = prior
         self.sharing = sharing
         self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.interactions = interactions
+        self.missing = missing
         self.n_jobs = n_jobs
 
     # Asking.

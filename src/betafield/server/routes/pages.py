@@ -119,9 +119,8 @@ async def docs(request: Request) -> Response:
     for path, methods in schema["paths"].items():
         for method, about in methods.items():
             told = html.escape(about.get("description", about.get("summary", "")))
-            rows.append(
-                f"<tr><td><code>{method.upper()} {html.escape(path)}</code></td><td>{told}</td></tr>"
-            )
+            called = f"<code>{method.upper()} {html.escape(path)}</code>"
+            rows.append(f"<tr><td>{called}</td><td>{told}</td></tr>")
     table = f"<table>{''.join(rows)}</table>"
     link = '<p>The whole description: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1).</p>'
     return _page(_document("Routes", link + table))
