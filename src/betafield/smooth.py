@@ -7,7 +7,7 @@ few trials less still serves (`GROWTH`), until `settled`. Which trials those are
 batches that were learned, so that questions change nothing of later answers. A settled field is a
 function of the sums by place and the options alone.
 
-With three classes and more there is one field per class, against the others. Their means are made
+With three or more classes there is one field per class, against the others. Their means are made
 to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
 on average,
 
@@ -63,7 +63,7 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at the most.
+# Groups of trials at most.
 MOST_GROUPS = 1_000
 # The least weight that all classes together have, in trials.
 LEAST_TRIALS = 1e-3

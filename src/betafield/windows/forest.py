@@ -2,7 +2,7 @@
 
 The logarithmic method. A forest is a list of indexes, each larger than all after it taken
 together; new places join every index that is not, in one build. A trial thus moves to an
-index of at least twice the size each time it moves, log₂(t) times at the most, and a query
+index of at least twice the size each time it moves, log₂(t) times at most, and a query
 sums over at most log₂(t) indexes. Sums are integers: how the trials are spread over the
 indexes cannot be seen in the answer.
 
