@@ -137,6 +137,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -149,6 +151,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.prior = prior
         self.sharing = sharing
         self.monotonic_cst = monotonic_cst
+        self.periodic = periodic
+        self.geographic = geographic
         self.n_jobs = n_jobs
 
     # Asking.

@@ -35,6 +35,7 @@ from betafield.options import Options
 from betafield.posteriors import Beta, Dirichlet, LatentNormal
 from betafield.sums import Sums
 from betafield.units import Units
+from betafield.wraps import Wraps
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
@@ -95,6 +96,7 @@ class SmoothField:
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
         is_due |= self._loses_logarithms(more) or grown.sums.rates != self.sums.rates
+        is_due |= bool(self.sums.size) and self.wraps.differ(self.bounds, grown.bounds)
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
 
     def _require_span(self, more: Sums) -> None:
@@ -175,8 +177,18 @@ class SmoothField:
     @functools.cached_property
     def bounds(self) -> Floats:
         """The domain (d, 2): as given, or that of all trials."""
-        given = self.options.bounds
-        return self.sums.bounds() if given is None else units.domain(given, np.empty((0, 0)))
+        if self.options.bounds is not None:
+            return units.domain(self.options.bounds, np.empty((0, 0)))
+        return self.wraps.domain(self.sums.bounds(), self.sums.values)
+
+    @functools.cached_property
+    def wraps(self) -> Wraps:
+        """Which features wrap around."""
+        return self.options.wraps(self.features)
+
+    def placed_points(self, points: Floats, name: str = "X") -> Floats:
+        """Return points as places of the domain; raise for those that are none on Earth."""
+        return self.wraps.placed(points, self.bounds, name)
 
     @property
     def units(self) -> Units:
@@ -241,7 +253,7 @@ class SmoothField:
     @property
     def length_scales(self) -> Floats:
         """How far trials reach along each feature about its middle, in its own units."""
-        return np.asarray(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
+        return np.asarray(np.min([weighed.reach(smooth) for smooth in self.smooth], axis=0))
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
@@ -390,12 +402,13 @@ class SmoothField:
         points, counts, context, unit, group = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
         chosen = [1] if last == 2 else range(last)
-        kept = group, self.sums.is_apart, self.sums.rates
+        kept = group, self.sums.is_apart, self.sums.rates, self.wraps.scales
         return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
 
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
     """Return a field without trials."""
+    learning.require_features(options, features)
     monotonic.require(options.monotonic_cst, *features, len(classes))
     return SmoothField(options, features, classes, Sums(features.number, len(classes)))
 
@@ -408,6 +421,7 @@ def taught(
     some: Trials,
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
+    learning.require_features(options, features)
     units.checked_scale(options.scale, features.number)
     units.require_positive(options.scale, some.points)
     monotonic.require(options.monotonic_cst, *features, len(classes))
@@ -439,9 +453,11 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     if isinstance(context, ContextFamily):
         family, context = context, context.at_means()
     seen = counted(some.columns, some.weight, context)
-    units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
+    points = learning.placed(
+        field.options, field.wraps, some.points, seen.present(len(some.points))
+    )
     is_apart = some.is_apart or field.sums.is_apart
-    return Sums.of(some.points, len(field.classes), seen, some.group, is_apart, family)
+    return Sums.of(points, len(field.classes), seen, some.group, is_apart, family)
 
 
 def _require_few_groups(field: SmoothField, some: Trials) -> None:
@@ -475,14 +491,8 @@ def joined(each: list[LatentNormal]) -> Dirichlet:
     return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
 
 
-def _reach(smooth: Smooth) -> Floats:
-    """Return the length scales about the middle of the box, in own units."""
-    half, box = 0.5 * smooth.lengths[None], smooth.boxes[int(np.argmax(smooth.weights))]
-    low, high = (box.outside(np.clip(0.5 + sign * half, 0.0, 1.0))[0] for sign in (-1.0, 1.0))
-    return np.asarray((high - low) * np.maximum(smooth.lengths, 1.0))
-
-
 def _decisive(options: Options) -> tuple[Any, ...]:
     """Return the options on which depends what is found."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
-    return options.method, units.of_process(options.scale), bounds
+    wrapping = dict(options.periodic or {}), tuple(options.geographic or ())
+    return options.method, units.of_process(options.scale), bounds, wrapping

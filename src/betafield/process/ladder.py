@@ -1,7 +1,8 @@
 """Sums over windows of all widths about a point at once, by looking at every place.
 
 A place is in the window of a width if its distance, the largest among the features, is at most
-that. Widths go up by factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
+that; where features wrap around it is the length of a straight line (`wrapped`). Widths go up by
+factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
 window that holds a place is read off the exponent of its distance. This takes O(queries · places):
 it serves where places are few, or where what is added up differs from query to query; otherwise
 trees of windows (`trees`) are quicker, and are compared with it.
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._jit import kernel
+from betafield.process.wrapped import Kinds, embedded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -49,7 +51,9 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
     return np.rint(values * unit).astype(np.int64)
 
 
-def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Ints:
+def window_sums(
+    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+) -> Ints:
     """Return the sums of columns over the windows of every width.
 
     Parameters
@@ -60,12 +64,15 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
         What is added up.
     stretch : array of shape (d,)
         By which distances are multiplied; a feature of 0 is not looked at.
+    kinds : tuple of str
+        What every feature is; none: all are lines.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
-    return ladder(stretched(queries, stretch), stretched(places, stretch), columns, len(WIDTHS))
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    return ladder(at, held, columns, len(WIDTHS), bool(kinds))
 
 
 class Left(NamedTuple):
@@ -93,30 +100,33 @@ def window_means(
     weight: Floats,
     stretch: Floats,
     left: Left,
+    kinds: Kinds = (),
 ) -> Floats:
     """Return the weighted means of values (q, r) of a query and a place over its windows.
 
     Of one place of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
     """
-    at, held = stretched(queries, stretch), stretched(places, stretch)
-    return mean_ladder(at, held, values, weight, *left, len(WIDTHS))
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    return mean_ladder(at, held, values, weight, *left, len(WIDTHS), bool(kinds))
 
 
-def stretched(points: Floats, stretch: Floats) -> Floats:
+def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
     """Return the features of points that are looked at, multiplied by their stretch."""
+    if kinds:
+        return np.ascontiguousarray(embedded(points, stretch, kinds))
     used = stretch > 0.0
     return np.ascontiguousarray(points[:, used] * stretch[used])
 
 
 @kernel
-def ladder(queries: Floats, places: Floats, columns: Ints, widths: int) -> Ints:
+def ladder(queries: Floats, places: Floats, columns: Ints, widths: int, is_round: bool) -> Ints:
     """Return the sums of columns within every width of every query."""
     k = columns.shape[1]
     out = np.zeros((len(queries), widths, k), dtype=np.int64)
     for i in range(len(queries)):
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j, is_round)
             for c in range(k):
                 out[i, b, c] += columns[j, c]
         for b in range(1, widths):
@@ -135,6 +145,7 @@ def mean_ladder(
     less: Floats,
     lost: Floats,
     widths: int,
+    is_round: bool,
 ) -> Floats:
     """Return the means of values[i, j] over the places j within every width of the query i."""
     out = np.empty((len(queries), widths))
@@ -144,7 +155,7 @@ def mean_ladder(
             total[b] = 0.0
             size[b] = 0.0
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j, is_round)
             total[b] += weight[j] * values[i, j]
             size[b] += weight[j]
             if j == own[i]:
@@ -159,11 +170,14 @@ def mean_ladder(
 
 
 @kernel
-def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
+def rung(queries: Floats, places: Floats, widths: int, i: int, j: int, is_round: bool) -> int:
     """Return the narrowest window of a query that holds a place."""
     reach = 0.0
     for a in range(queries.shape[1]):
-        reach = max(reach, abs(queries[i, a] - places[j, a]))
+        apart = abs(queries[i, a] - places[j, a])
+        reach = reach + apart * apart if is_round else max(reach, apart)
+    if is_round:
+        reach = math.sqrt(reach)
     if reach == 0.0:
         return 0
     mantissa, exponent = math.frexp(reach)  # reach = mantissa · 2^exponent, mantissa in [½, 1)

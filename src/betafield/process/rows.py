@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.process.wrapped import Kinds
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Order = npt.NDArray[np.intp]
@@ -117,6 +119,8 @@ class Rows(NamedTuple):
         ρ, between any two trials of a row.
     share : float
         Logarithm of how likely the rates were before at which contexts are taken.
+    kinds : tuple of str
+        What every feature is, a line, a circle or of the sphere; none: all are lines.
     """
 
     x: Floats
@@ -128,6 +132,7 @@ class Rows(NamedTuple):
     is_grouped: bool = False
     correlation: float = 0.0
     share: float = 0.0
+    kinds: Kinds = ()
 
     @property
     def d(self) -> int:

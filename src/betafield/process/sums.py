@@ -37,6 +37,8 @@ class Sums(NamedTuple):
         Whether rows may vary more than trials alone would, so that none are joined.
     rates : tuple of Rate
         Those that are not known; contexts are then at all of their corners, side by side.
+    wraps : tuple of {"", "period", "longitude", "latitude"}
+        The scale of every feature that wraps around; none: no feature does.
     """
 
     points: Floats
@@ -47,6 +49,7 @@ class Sums(NamedTuple):
     group: Floats | None = None
     is_apart: bool = False
     rates: tuple[Rate, ...] = ()
+    wraps: tuple[str, ...] = ()
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
         """Return the trials gathered in a box, levels of features (in own units) kept apart."""
@@ -54,6 +57,9 @@ class Sums(NamedTuple):
             None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
             for at, axis in zip(levels, box.axes, strict=False)
         )
+        return self._rows(box, grid, held)._replace(kinds=box.kinds)
+
+    def _rows(self, box: Box, grid: Grid, held: Levels) -> Rows:
         if self.is_apart:
             return listed(box.within(self.points), *self[1:5])
         if self.group is None:
@@ -69,8 +75,15 @@ class Sums(NamedTuple):
         return self._replace(context=at(self.context, rates), rates=())
 
     def levels(self) -> Levels:
-        """Return the values of every feature that has few of them, sorted; None for others."""
-        return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
+        """Return the values of every feature that has few of them, sorted; None for others.
+
+        Places on Earth have none: neither longitude nor latitude is a feature by itself.
+        """
+        wraps = self.wraps or ("",) * self.points.shape[1]
+        return tuple(
+            _levels(self.points[:, a], self.trials) if kind in ("", "period") else None
+            for a, kind in enumerate(wraps)
+        )
 
 
 def _numbered(group: Floats) -> Floats:

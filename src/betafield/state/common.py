@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from betafield import lattice, monotonic, persistence, plain, priors, units
+from betafield import lattice, learning, monotonic, persistence, plain, priors, units
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, MOST, require_total
 from betafield.options import Options
@@ -16,11 +16,13 @@ from betafield.trials import Features
 OPTIONS = (
     "bandwidth",
     "bounds",
+    "geographic",
     "lipschitz",
     "method",
     "metric",
     "monotonic_cst",
     "n_jobs",
+    "periodic",
     "pos_label",
     "prior",
     "scale",
@@ -93,6 +95,7 @@ def require_options(options: Options, d: int, n_classes: int, names: Any = None)
     prior = options.prior
     units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
     units.checked_scale(options.scale, d)
+    learning.require_features(options, Features(d, names))
     monotonic.require(options.monotonic_cst, d, names, n_classes)
     is_line = not units.is_curved(options.scale)
     require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")
