@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import priors, trials, units
+from betafield import categories, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
@@ -73,9 +74,23 @@ def begun(
 
     `weigh()` gives the weight of each point; only standard deviations ask for it.
     """
-    domain = units.domain(options.bounds, points)
-    measured = units.measure(options.scale, domain, points, weigh)
-    return Field.begun(options, features, classes, domain, measured)
+    numbers = points[:, features.numeric]
+    domain = units.domain(options.bounds, numbers)
+    measured = units.measure(options.scale, domain, numbers, weigh)
+    return _begun(options, features, classes, domain, measured)
+
+
+def _begun(
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[np.generic],
+    domain: Floats,
+    measured: units.Units,
+) -> Field:
+    """Return a field without trials; levels of categories are out of reach of each other."""
+    every = np.zeros((features.number, 2))
+    every[features.numeric] = domain
+    return Field.begun(options, features, classes, every, measured.among(features.numeric, every))
 
 
 def taught(
@@ -100,6 +115,7 @@ def started(
     points, evidence = located(None, options, len(classes), some)
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
+    categories.require_few(features.categories)
     field = begun(options, features, classes, points, lambda: evidence.weights(len(classes)))
     return field.counted(field.placed(points, evidence), evidence).settled()
 
@@ -107,7 +123,10 @@ def started(
 def added(field: Field, some: Trials) -> Field:
     """Return the field with these trials counted too."""
     points, evidence = located(field, field.options, len(field.classes), some)
-    return field.counted(field.placed(points, evidence), evidence) if len(points) else field
+    if not len(points):
+        return field
+    counted = field.counted(field.placed(points, evidence), evidence)
+    return counted.featured(some.features)
 
 
 def located(
@@ -118,7 +137,8 @@ def located(
     Raises for points outside of the bounds, impossible outcomes, and a prior that is none.
     """
     evidence = evident(known, options, n_classes, some)
-    units.check_bounds(options.bounds, some.points, evidence.present(len(some.points)))
+    numbers = some.points if some.features is None else some.points[:, some.features.numeric]
+    units.check_bounds(options.bounds, numbers, evidence.present(len(some.points)))
     if not callable(options.prior):
         priors.shapes(options.prior, some.points, n_classes)
     points = some.points if evidence.rows is None else some.points[evidence.rows]
@@ -145,8 +165,9 @@ def in_windows(
 
     Rates that are not known are taken to be these; None: the means of their priors.
     """
-    measured = units.measure(options.scale, bounds, bounds.T, lambda: np.ones(2))
-    field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
+    domain = bounds[features.numeric]
+    measured = units.measure(options.scale, domain, domain.T, lambda: np.ones(2))
+    field = _begun(options._replace(bounds=None), features, classes, domain, measured)
     for part in sums.distinct().trials(rates):  # what is rounded is then rounded once per place
         field = added(field, Trials(*part))
     return dataclasses.replace(field, options=options)
@@ -176,3 +197,19 @@ def known_context(context: trials.Context, options: Options) -> Floats:
             "leave method and bandwidth at their defaults, or give numbers"
         )
     return context
+
+
+def present(some: Trials) -> Trials:
+    """Return trials without those in which a feature is missing, of which there is a warning."""
+    is_there = np.asarray(~np.isnan(some.points).any(axis=1))
+    number = int(np.count_nonzero(~is_there))
+    if not number:
+        return some
+    if not is_there.any():
+        raise ValueError("X: every row has a missing value; one at least must have none")
+    warnings.warn(
+        f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
+        f"is row {int(np.argmin(is_there))}",
+        stacklevel=5,
+    )
+    return some.taken(np.flatnonzero(is_there))

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 # Purpose of the random fields, of the first class.
 CLASSES = 16
+# Levels of categories are so far apart that they share nothing.
+APART = 1e6
 # Numbers below which Gamma quantiles are told by their logarithm.
 SMALL = 1e-290
 
@@ -70,7 +72,9 @@ def reached(field: AnyField, points: Floats) -> Floats:
     """Return points in units of how far trials reach."""
     if isinstance(field, SmoothField):
         lengths = np.min([smooth.lengths for smooth in field.smooth], axis=0)
-        return np.asarray(field.smooth[0].box.inside(points) / lengths)
+        x = field.smooth[0].box.inside(points)
+        x, levels = np.split(x, [len(lengths)], axis=1)
+        return np.column_stack([x / lengths, APART * levels])
     return np.asarray(field.units.scaled(points) / field.width)
 
 
