@@ -157,7 +157,7 @@ def run_time() -> None:
         print(f"{levels} levels, {trials} trials: {time.process_time() - start:.2f} s", flush=True)
 
 
-def peers(text: list[str], numbers: list[str]) -> dict[str, Any]:
+def peers() -> dict[str, Any]:
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     encoded = make_pipeline(
         TargetEncoder(random_state=0).set_output(transform="default"),
@@ -187,7 +187,7 @@ def folded(
         y = np.repeat([1, 0], len(train))
         w = np.concatenate([k[train], n[train] - k[train]])
         kept = w > 0
-        for peer, each in peers(text, []).items():
+        for peer, each in peers().items():
             if peer == "boosting":
                 each.fit(both[kept], y[kept], sample_weight=w[kept])
             else:

@@ -87,11 +87,11 @@ def axis(field: AnyField, feature: int) -> Axis:
     return smooth.boxes[int(np.argmax(smooth.weights))].axes[feature]
 
 
-def typical(field: AnyField) -> Floats:
+def typical(field: AnyField, most: int = PLACES) -> Floats:
     """Return places that stand for those of all trials, as often as there were trials."""
     points, count = places(field)
     reached = np.cumsum(count)
-    n = min(PLACES, max(1, int(reached[-1])))
+    n = min(most, max(1, int(reached[-1])))
     steps = (np.arange(n) + 0.5) / n * reached[-1]
     return np.asarray(points[np.minimum(np.searchsorted(reached, steps), len(points) - 1)])
 

@@ -40,6 +40,7 @@ def threshold(
 ) -> Threshold:
     """Return where the probability first reaches a level along a feature."""
     require_two(field, "level")
+    require_numbers(field, "feature")
     goal, factor = reached(level, under)
     number = chosen(field.features, feature)
     row = fixed(field.features, number, at)
@@ -124,6 +125,7 @@ def slopes(
 ) -> Sampled | dict[str, Sampled]:
     """Return what is believed of ∂π/∂x at points, along a feature or along each."""
     require_two(field, "X")
+    require_numbers(field, "feature")
     names = labels(field.features)
     drawn = fields(field, size, seed)
     if feature is not None or len(names) == 1:
@@ -154,3 +156,13 @@ def beside(field: AnyField, x: Floats, feature: int) -> tuple[Floats, Floats]:
     is_inside = (x >= ends[0]) & (x <= ends[1])
     low, high = (np.where(is_inside, np.clip(end, *ends), end) for end in (x - half, x + half))
     return low, high
+
+
+def require_numbers(field: AnyField, what: str) -> None:
+    """Raise if a field has categories, along which there is neither threshold nor slope."""
+    known = field.features.categories.columns
+    if known:
+        raise ValueError(
+            f"{what}: this model has categories, {field.features.named(known[0])}; ask draws(X) "
+            "along a line of one level instead, or fit that level alone"
+        )
