@@ -68,6 +68,12 @@ def nearest(levels: Floats, values: Floats) -> Floats:
     return np.asarray(levels[np.searchsorted(0.5 * (levels[1:] + levels[:-1]), values)])
 
 
+def commonest(codes: Floats, trials: Floats) -> float:
+    """Return the level with most trials, of equal ones the first."""
+    levels, which = np.unique(codes, return_inverse=True)
+    return float(levels[np.argmax(np.bincount(which, trials))])
+
+
 def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
     """Return the number of a class: of two, the second if none is named."""
     if class_ is None:
@@ -173,9 +179,8 @@ class Question:
         return self.model.field_.features.categories
 
     def _median(self, feature: int) -> float:
-        if feature in self._categories.columns:  # the level with most trials
-            levels, which = np.unique(self.seen.points[:, feature], return_inverse=True)
-            return float(levels[np.argmax(np.bincount(which, self.seen.trials))])
+        if feature in self._categories.columns:
+            return commonest(self.seen.points[:, feature], self.seen.trials)
         return median(self.seen.points[:, feature], self.seen.trials)
 
     @property

@@ -12,7 +12,7 @@ from betafield import bernstein, checks, trials
 from betafield.answers.anchors import anchored as with_anchors
 from betafield.answers.crossings import crossings, direction
 from betafield.answers.draws import fields
-from betafield.answers.lines import Line, axis, chosen, fixed, labels, line
+from betafield.answers.lines import Line, axis, fixed, labels, line, numeric
 from betafield.answers.threshold import Asked, Threshold
 from betafield.methods import AnyField
 from betafield.posteriors import Sampled
@@ -40,9 +40,8 @@ def threshold(
 ) -> Threshold:
     """Return where the probability first reaches a level along a feature."""
     require_two(field, "level")
-    require_numbers(field, "feature")
     goal, factor = reached(level, under)
-    number = chosen(field.features, feature)
+    number = numeric(field.features, feature)
     row = fixed(field.features, number, at)
     asked = line(field, number, row)
     sign = heading(field, asked)
@@ -109,12 +108,17 @@ def heading(field: AnyField, asked: Line) -> int:
     return known or direction(few.averaged(field.smooth[0].process_mean(few.points)))
 
 
-def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, float]:
+def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, Any]:
     """Return where other features are fixed, by name."""
     if row is None:
         return {}
     names = labels(field.features)
-    return {names[a]: float(x) for a, x in enumerate(row) if a != feature}
+    told = {names[a]: float(x) for a, x in enumerate(row) if a != feature}
+    known = field.features.categories
+    for a in known.columns:
+        pairs = zip(known.codes(a), known.shown(a), strict=True)
+        told[names[a]] = dict(pairs).get(told[names[a]], "a new level")
+    return told
 
 
 # Slopes --------------------------------------------------------------------------------------
@@ -125,12 +129,12 @@ def slopes(
 ) -> Sampled | dict[str, Sampled]:
     """Return what is believed of ∂π/∂x at points, along a feature or along each."""
     require_two(field, "X")
-    require_numbers(field, "feature")
     names = labels(field.features)
     drawn = fields(field, size, seed)
     if feature is not None or len(names) == 1:
-        return _slope(field, points, chosen(field.features, feature), drawn)
-    return {name: _slope(field, points, a, drawn) for a, name in enumerate(names)}
+        return _slope(field, points, numeric(field.features, feature), drawn)
+    numbers = field.features.numeric
+    return {names[a]: _slope(field, points, a, drawn) for a in numbers}
 
 
 def _slope(field: AnyField, points: Floats, feature: int, drawn: Any) -> Sampled:
@@ -156,13 +160,3 @@ def beside(field: AnyField, x: Floats, feature: int) -> tuple[Floats, Floats]:
     is_inside = (x >= ends[0]) & (x <= ends[1])
     low, high = (np.where(is_inside, np.clip(end, *ends), end) for end in (x - half, x + half))
     return low, high
-
-
-def require_numbers(field: AnyField, what: str) -> None:
-    """Raise if a field has categories, along which there is neither threshold nor slope."""
-    known = field.features.categories.columns
-    if known:
-        raise ValueError(
-            f"{what}: this model has categories, {field.features.named(known[0])}; ask draws(X) "
-            "along a line of one level instead, or fit that level alone"
-        )
