@@ -107,6 +107,8 @@ def text(value: Any) -> Label:
         return None
     if isinstance(value, bytes):
         return value.decode(errors="replace")
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.capitalize()  # as Python has it, whatever files have
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value)
 
@@ -224,16 +226,16 @@ def by_dtype(X: Any) -> tuple[int, ...]:
     table = table_of(X)
     if table is None:
         return ()
-    kinds = (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
-    found = []
-    for i, (name, dtype) in enumerate(table.schema.items()):
-        if (
-            isinstance(dtype, kinds)
-            or dtype in kinds
-            or ((isinstance(dtype, nw.Object) or dtype == nw.Object) and _is_text(name, table))
-        ):
-            found.append(i)
-    return tuple(found)
+    return tuple(i for i, name in enumerate(table.columns) if _is_category(name, table))
+
+
+def _is_category(name: str, table: nw.DataFrame[Any]) -> bool:
+    """Return whether a column is one of text, categories or booleans."""
+    dtype, column = table.schema[name], table.get_column(name).to_native()
+    # Of objects, narwhals looks at the first ones only.
+    if dtype == nw.Object or str(getattr(column, "dtype", "")) == "object":
+        return _is_text(name, table)
+    return any(dtype == kind for kind in (nw.String, nw.Categorical, nw.Enum, nw.Boolean))
 
 
 def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
-from betafield import choosing, lattice, priors, success, trials
+from betafield import categories, choosing, lattice, priors, success, trials
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
@@ -133,7 +133,8 @@ class Field:
         windows, polynomials = joined(self.windows, ours, other.windows, theirs)
         low, high = (np.stack([self.bounds[:, i], other.bounds[:, i]]) for i in (0, 1))
         bounds = np.stack([low.min(axis=0), high.max(axis=0)], axis=1)
-        return dataclasses.replace(self, bounds=bounds).holding(
+        grown = self.featured(other.features)
+        return dataclasses.replace(grown, bounds=bounds).holding(
             windows,
             self.totals.plus(other.totals),
             polynomials,
@@ -150,6 +151,14 @@ class Field:
         windows = Forest(self.units.dimensions, self.windows.metric).insert(places)
         options = self.options._replace(bandwidth=self.width)
         return dataclasses.replace(self, options=options).holding(windows, totals)
+
+    def featured(self, features: trials.Features | None) -> Self:
+        """Return the field with levels of categories that were seen; nothing else changes."""
+        if features is None or not features.categories.columns:
+            return self
+        known = self.features.categories.plus(features.categories)
+        categories.require_few(known)
+        return dataclasses.replace(self, features=self.features._replace(categories=known))
 
     def settled(self) -> Self:
         """Return this field: its windows are those for its trials, found now if not before."""
@@ -223,7 +232,7 @@ class Field:
             return float(bandwidth)
         if bandwidth == "theory":
             t = self.totals.number() * self.totals.share()
-            return widths.theory(t, len(self.sides), self.options.lipschitz)
+            return widths.theory(t, len(self.features.numeric), self.options.lipschitz)
         return self.scored.best
 
     @cached_property
@@ -393,6 +402,11 @@ def require_same_question(ours: Any, theirs: Any) -> None:
     """Raise unless two fields have the same features and classes."""
     require_equal("n_features_in_", ours.features.number, theirs.features.number)
     require_equal("feature_names_in_", ours.features.names, theirs.features.names)
+    a, b = ours.features.categories, theirs.features.categories
+    hint = "give both the same columns, interactions and `missing`"
+    for name in ("columns", "interactions", "has_missing"):
+        if getattr(a, name) != getattr(b, name):
+            _raise_for(f"categories' {name}", getattr(a, name), getattr(b, name), hint)
     require_equal("classes_", np.sort(ours.classes), np.sort(theirs.classes))
     require_equal("pos_label_", ours.classes[1], theirs.classes[1])
 

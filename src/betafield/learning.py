@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import monotonic, priors, trials, units
+from betafield import categories, monotonic, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
@@ -74,12 +75,26 @@ def begun(
 
     `weigh()` gives the weight of each point; only standard deviations ask for it.
     """
-    wraps = options.wraps(features)
-    domain = units.domain(options.bounds, points)
+    numbers, wraps = points[:, features.numeric], options.wraps(features).among(features.numeric)
+    domain = units.domain(options.bounds, numbers)
     if options.bounds is None and wraps:
-        domain = wraps.domain(domain, lambda a: points[:, a])
-    measured = units.measure(options.scale, domain, points, weigh, wraps)
-    return Field.begun(options, features, classes, domain, measured)
+        domain = wraps.domain(domain, lambda a: numbers[:, a])
+    measured = units.measure(options.scale, domain, numbers, weigh, wraps)
+    return _begun(options, features, classes, domain, measured)
+
+
+def _begun(
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[np.generic],
+    domain: Floats,
+    measured: units.Units,
+) -> Field:
+    """Return a field without trials; levels of categories are out of reach of each other."""
+    every = np.zeros((features.number, 2))
+    every[features.numeric] = domain
+    own = measured.among(features.numeric, every, options.wraps(features))
+    return Field.begun(options, features, classes, every, own)
 
 
 def taught(
@@ -105,6 +120,7 @@ def started(
     points, evidence = located(None, options, features, len(classes), some)
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
+    categories.require_few(features.categories)
     field = begun(options, features, classes, points, lambda: evidence.weights(len(classes)))
     return field.counted(field.placed(points, evidence), evidence).settled()
 
@@ -112,7 +128,10 @@ def started(
 def added(field: Field, some: Trials) -> Field:
     """Return the field with these trials counted too."""
     points, evidence = located(field, field.options, field.features, len(field.classes), some)
-    return field.counted(field.placed(points, evidence), evidence) if len(points) else field
+    if not len(points):
+        return field
+    counted = field.counted(field.placed(points, evidence), evidence)
+    return counted.featured(some.features)
 
 
 def located(
@@ -128,7 +147,7 @@ def located(
     """
     evidence = evident(known, options, n_classes, some)
     present = evidence.present(len(some.points))
-    points = placed(options, options.wraps(features), some.points, present)
+    points = placed_numbers(options, features, some.points, present)
     if not callable(options.prior):
         priors.shapes(options.prior, some.points, n_classes)
     return points if evidence.rows is None else points[evidence.rows], evidence
@@ -197,9 +216,9 @@ def in_windows(
 
     Rates that are not known are taken to be these; None: the means of their priors.
     """
-    wraps = options.wraps(features)
-    measured = units.measure(options.scale, bounds, bounds.T, lambda: np.ones(2), wraps)
-    field = Field.begun(options._replace(bounds=None), features, classes, bounds, measured)
+    domain, wraps = bounds[features.numeric], options.wraps(features).among(features.numeric)
+    measured = units.measure(options.scale, domain, domain.T, lambda: np.ones(2), wraps)
+    field = _begun(options._replace(bounds=None), features, classes, domain, measured)
     for part in sums.distinct().trials(rates):  # what is rounded is then rounded once per place
         field = added(field, Trials(*part))
     return dataclasses.replace(field, options=options)
@@ -229,3 +248,19 @@ def known_context(context: trials.Context, options: Options) -> Floats:
             "leave method and bandwidth at their defaults, or give numbers"
         )
     return context
+
+
+def present(some: Trials) -> Trials:
+    """Return trials without those in which a feature is missing, of which there is a warning."""
+    is_there = np.asarray(~np.isnan(some.points).any(axis=1))
+    number = int(np.count_nonzero(~is_there))
+    if not number:
+        return some
+    if not is_there.any():
+        raise ValueError("X: every row has a missing value; one at least must have none")
+    warnings.warn(
+        f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
+        f"is row {int(np.argmin(is_there))}",
+        stacklevel=5,
+    )
+    return some.taken(np.flatnonzero(is_there))

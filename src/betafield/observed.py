@@ -185,7 +185,8 @@ def _points(field: Field, axes: Floats) -> Floats:
     """Return places in the features' own units; rounding takes none out of the bounds given."""
     points = field.units.restored(axes)
     if field.options.bounds is not None:
-        points = points.clip(*field.bounds.T)
+        numeric = field.features.numeric
+        points[:, numeric] = points[:, numeric].clip(*field.bounds[numeric].T)
     return np.ascontiguousarray(points)
 
 

@@ -27,7 +27,7 @@ def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) ->
     field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
-            some = _trials(owner, batch, field.features, field.classes)
+            some = _trials(owner, batch, field.features, field.classes, options)
             field = methods.added(field, some._replace(is_apart=is_apart))
     if not field.totals.trials:
         raise rows.nothing("no row that teaches anything")
@@ -42,13 +42,14 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
             "scale: found 'std', for which fit_files does not read files twice more; give the "
             "standard deviations as numbers, one per feature"
         )
-    nowhere, features = trials.first_points(owner, rows.header())
-    units.check_bounds(options.bounds, nowhere, np.zeros(1, dtype=np.bool_))
+    nowhere, features = trials.first_points(owner, rows.header(), options.asked)
+    features = features.unseen()
+    units.check_bounds(options.bounds, nowhere[:, features.numeric], np.zeros(1, dtype=np.bool_))
     classes = success.in_order(rows.classes(), options.pos_label)
     if not callable(options.prior):
         priors.shapes(options.prior, nowhere, len(classes))
     if options.is_smooth:
-        units.checked_scale(options.scale, features.number)
+        units.checked_scale(options.scale, len(features.numeric))
         return smooth.begun(options, features, classes)
     corners = nowhere
     if options.bounds is None:
@@ -64,7 +65,7 @@ def _corners(
     wraps = options.wraps(features)
     for batch in rows.read("bounds"):
         with batch.named():
-            some = _trials(owner, batch, features, classes)
+            some = _trials(owner, batch, features, classes, options)
             points, _ = learning.located(None, options, features, len(classes), some)
         ends = np.concatenate([corners, points])
         if len(ends):
@@ -80,13 +81,18 @@ def _corners(
     return corners
 
 
-def _trials(owner: str, batch: Batch, features: trials.Features, classes: Labels) -> Trials:
+def _trials(
+    owner: str, batch: Batch, features: trials.Features, classes: Labels, options: Options
+) -> Trials:
     """Return some rows of a file, validated; outcomes there are numbers of sorted classes."""
-    points = trials.more_points(owner, batch.points(), features)
+    may_miss = options.missing == "drop"
+    points, seen = trials.further_points(owner, batch.points(), features, may_miss=may_miss)
     t = len(points)
     counts, context = batch.counts(), trials.context(batch.context(), t)
     group = trials.groups(batch.groups(), t, part=True)
     if counts is not None:
-        return Trials(points, trials.binomial(*counts, t, part=True), None, context, group)
+        held = trials.binomial(*counts, t, part=True)
+        return learning.present(Trials(points, held, None, context, group, features=seen))
     columns = trials.outcomes(batch.outcomes(), np.argsort(classes))
-    return Trials(points, columns, trials.weights(batch.weights(), t, part=True), context, group)
+    weight = trials.weights(batch.weights(), t, part=True)
+    return learning.present(Trials(points, columns, weight, context, group, features=seen))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import bernstein, checks, trials
+from betafield import bernstein, categories, checks, trials
+from betafield.categories import Categories
 from betafield.checks import feature_index
 from betafield.observed import Observed, feature_names, observed
 from betafield.posteriors.base import blocks
@@ -67,6 +68,12 @@ def nearest(levels: Floats, values: Floats) -> Floats:
     return np.asarray(levels[np.searchsorted(0.5 * (levels[1:] + levels[:-1]), values)])
 
 
+def commonest(codes: Floats, trials: Floats) -> float:
+    """Return the level with most trials, of equal ones the first."""
+    levels, which = np.unique(codes, return_inverse=True)
+    return float(levels[np.argmax(np.bincount(which, trials))])
+
+
 def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
     """Return the number of a class: of two, the second if none is named."""
     if class_ is None:
@@ -106,14 +113,27 @@ class Question:
         known = feature_names(self.model)
         if self.features is None:
             varies = np.ptp(self.model.bounds_, axis=1) > 0
-            order = np.argsort(-self.model.relevance_ * varies, kind="stable")
-            return tuple(sorted(order[: np.clip(np.count_nonzero(varies), 1, 2)].tolist()))
+            relevance = np.nan_to_num(self.model.relevance_, nan=-1.0)
+            order = np.argsort(-relevance * np.where(relevance < 0.0, 1.0, varies), kind="stable")
+            found = tuple(sorted(order[: np.clip(np.count_nonzero(varies), 1, 2)].tolist()))
+            self._require_numbers(found)
+            return found
         rule = "one is needed, or two different ones"
         one = isinstance(self.features, (str, Integral))
         given = [self.features] if one else checks.items("features", self.features, rule)
         chosen = tuple(feature_index("features", known, feature) for feature in given)
+        self._require_numbers(chosen)
         checks.require(1 <= len(set(chosen)) == len(chosen) <= 2, "features", self.features, rule)
         return chosen
+
+    def _require_numbers(self, chosen: tuple[int, ...]) -> None:
+        """Raise for an axis along levels, which have no order."""
+        for a in chosen:
+            if a in self._categories.columns:
+                raise ValueError(
+                    f"features: {feature_names(self.model)[a]!r} is a category, which is no axis; "
+                    "name features that are numbers, and the level by at={…}"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,6 +150,16 @@ class Question:
         others = [i for i in range(len(known)) if i not in self.chosen]
         return {known[i]: given.get(i, self._median(i)) for i in others}
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """The same, levels of categories by their labels."""
+        known, found = feature_names(self.model), dict[str, Any](self.at)
+        for a in self._categories.columns:
+            if known[a] in found:
+                pairs = zip(self._categories.codes(a), self._categories.shown(a), strict=True)
+                found[known[a]] = dict(pairs).get(found[known[a]], "a new level")
+        return found
+
     def _given(self) -> dict[int, float]:
         known, fixed = feature_names(self.model), {}
         given = {} if self.fixed is None else self.fixed
@@ -138,10 +168,19 @@ class Question:
             number = feature_index("at", known, feature)
             if number in self.chosen:
                 raise ValueError(f"at: found {feature!r}, which is along an axis")
-            fixed[number] = checks.number(f"at, feature {feature!r}", value)
+            if number in self._categories.columns:
+                fixed[number] = categories.code(categories.text(value))
+            else:
+                fixed[number] = checks.number(f"at, feature {feature!r}", value)
         return fixed
 
+    @property
+    def _categories(self) -> Categories:
+        return self.model.field_.features.categories
+
     def _median(self, feature: int) -> float:
+        if feature in self._categories.columns:
+            return commonest(self.seen.points[:, feature], self.seen.trials)
         return median(self.seen.points[:, feature], self.seen.trials)
 
     @property
@@ -193,7 +232,7 @@ class Question:
         """The trials given, or else those that the model has seen."""
         if self.X is None:
             return observed(self.model)
-        points, known = trials.points(self.model, self.X, reset=False), feature_names(self.model)
+        (_, points), known = self.model.asked(self.X), feature_names(self.model)
         counts = None
         if self.y is not None:
             outcome = trials.labels(self.y, len(points))

@@ -198,7 +198,8 @@ class Teachable(Learned):
         outcome : str, default=None
             The column with the outcome of each trial, unless there are `successes` and `trials`.
         features : list of str, default=None
-            The columns with the features. None: all other columns, provided that they are numbers.
+            The columns with the features. None: all other columns, if all of them are numbers or
+            named in `categorical_features`.
         successes, trials : str, default=None
             The columns of counts, if a row stands for several trials.
         sample_weight : str, default=None
@@ -241,8 +242,10 @@ class Teachable(Learned):
             groups=groups,
         )
         is_apart = trials_of_rows.overdispersed(overdispersion, groups is not None)
-        with writing(self), files.Rows(paths, roles, batch_rows, progress) as rows:
-            self._field_ = streaming.learned(type(self).__name__, self._options(), rows, is_apart)
+        options = self._options()
+        asked = options.categorical_features
+        with writing(self), files.Rows(paths, roles, batch_rows, progress, asked) as rows:
+            self._field_ = streaming.learned(type(self).__name__, options, rows, is_apart)
         cautions.after_learning(self._field_)
         return self
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import methods, success, trials
+from betafield import learning, methods, success, trials
 from betafield.learning import Trials
 from betafield.methods import AnyField
 from betafield.options import Options
@@ -35,7 +34,7 @@ def by_labels(
     every = methods.classes_of(known, outcome, classes, options.pos_label)
     columns, context = trials.outcomes(outcome, every), trials.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
-    some = present(Trials(points, columns, weight, context, group, features=features))
+    some = learning.present(Trials(points, columns, weight, context, group, features=features))
     return methods.taught(known, options, features, every, some)
 
 
@@ -59,7 +58,7 @@ def by_counts(
     columns, context = trials.binomial(successes, held, t), trials.context(context, t)
     group = trials.groups(groups, t, part=True)
     is_apart = trials.overdispersed(overdispersion, group is not None)
-    some = present(Trials(points, columns, None, context, group, is_apart, features))
+    some = learning.present(Trials(points, columns, None, context, group, is_apart, features))
     return methods.taught(known, options, features, classes, some)
 
 
@@ -77,19 +76,3 @@ def _points(
         return trials.first_points(owner, X, options.asked)
     may_miss = options.missing == "drop"
     return trials.further_points(owner, X, known.features, may_miss=may_miss)
-
-
-def present(some: Trials) -> Trials:
-    """Return trials without those in which a feature is missing, of which there is a warning."""
-    is_there = np.asarray(~np.isnan(some.points).any(axis=1))
-    number = int(np.count_nonzero(~is_there))
-    if not number:
-        return some
-    if not is_there.any():
-        raise ValueError("X: every row has a missing value; one at least must have none")
-    warnings.warn(
-        f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
-        f"is row {int(np.argmin(is_there))}",
-        stacklevel=5,
-    )
-    return some.taken(np.flatnonzero(is_there))

@@ -81,6 +81,11 @@ class Features(NamedTuple):
         """The columns that are no categories."""
         return [a for a in range(self.number) if a not in self.categories.columns]
 
+    def unseen(self) -> Features:
+        """Return the same without any level."""
+        known = self.categories
+        return self._replace(categories=known._replace(labels=((),) * len(known.columns)))
+
     def named(self, column: int) -> str:
         """Return how errors call a column."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
@@ -99,9 +104,8 @@ def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Fe
     number, names = _noted(header, X, reset=True)
     chosen = categories.columns_of(asked.categorical_features, X, names, number)
     pairs = categories.interacting(asked.interactions, chosen, names, number)
-    none: tuple[categories.Label, ...] = ()
-    known = Categories(chosen, (none,) * len(chosen), pairs, asked.missing == "level")
-    features = Features(number, names, known)
+    known = Categories(chosen, (), pairs, asked.missing == "level")
+    features = Features(number, names, known).unseen()
     return _coded(header, X, features, "X", asked.missing == "drop")
 
 

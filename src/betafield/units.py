@@ -19,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 Column = Callable[[Floats, Floats], Floats]
 
 SCALES = ("auto", "range", "std", "rank", "log")
+# The unit of whole numbers that are out of reach of each other, a power of two so that nothing is
+# rounded.
+APART = 2.0**-20
 # Those of a process only, which may be given feature by feature.
 CURVED = ("range", "rank", "log")
 
@@ -92,6 +95,17 @@ class Units:
         np.subtract(X.T, self.origin[:, None], out=out)
         out /= self.unit[:, None]
         return out
+
+    def among(self, numeric: list[int], every: Floats, wraps: Wraps) -> Units:
+        """Return units of these features among others whose different values are out of reach.
+
+        `every` has one row per feature, and `wraps` tells which of them wrap around.
+        """
+        if len(numeric) == len(every):
+            return self
+        origin, unit = np.zeros(len(every)), np.full(len(every), APART)
+        origin[numeric], unit[numeric] = self.origin, self.unit
+        return Units(origin, unit, wraps)
 
     def restored(self, axes: Floats) -> Floats:
         """Return scaled axes (d, m) as points (m, d) in the user's units."""

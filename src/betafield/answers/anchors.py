@@ -60,7 +60,7 @@ def _refitted(field: SmoothField) -> SmoothField:
     from betafield.process.refitting import refitted
 
     (sums,), ((found,), _) = field.per_class(), field.serving
-    again = refitted(sums, field.bounds, found)
+    again = refitted(sums, field.numeric_bounds, found)
     return dataclasses.replace(field, found=(again,), found_at=field.totals, earlier=None)
 
 

@@ -32,13 +32,14 @@ from betafield.posteriors import LatentNormal
 from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.process import averages, law, linear
-from betafield.process.design import Design, design
+from betafield.process.design import Design, design, pooled
 from betafield.process.draws import Fields
 from betafield.process.found import Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT
 from betafield.process.model import Beliefs, Smooth
+from betafield.process.pooled import Spread
 from betafield.process.residuals import log_odds
 from betafield.process.wrapped import Kinds, laid
 from betafield.smooth import SmoothField
@@ -344,10 +345,15 @@ def _of_process(part: Part, moves: Floats) -> Floats:
     """Return the covariance (a, a) of Σ moves · f."""
     surface, rho = part.surface, part.rho
     a = np.stack([part.phi.adjoint(each) for each in moves * _shrunk(part) * rho])
-    found = linear.product(linear.product(a, surface.wide), np.ascontiguousarray(a.T))
+    if isinstance(surface.wide, Spread):
+        turned = np.stack([surface.wide.times(each) for each in a])
+    else:
+        turned = linear.product(a, surface.wide)
+    found = linear.product(turned, np.ascontiguousarray(a.T))
     far = np.flatnonzero(rho < 1.0)
     loose = moves[:, far] * np.sqrt((1.0 - rho[far] ** 2) * surface.variance)
-    return np.asarray(found + correlated(loose, part.x[far] / surface.lengths))
+    x = part.x[far, : len(surface.lengths)] / surface.lengths
+    return np.asarray(found + correlated(loose, x))
 
 
 def _shrunk(part: Part) -> Floats | float:
@@ -385,6 +391,10 @@ def _of_levels(asked: Asked, part: Part, shares: Floats, mean: Floats) -> Floats
         new = np.flatnonzero(effects.which(part.x) < 0)
         moves = shares[:, new] * part.slope[new] * part.surface.basis.root[-1]
         total += independent(moves, part.x[new][:, [effects.feature]])
+    if part.surface.basis.layout is not None:
+        for _, psi in pooled(part.surface.basis, part.x).unseen():
+            moves = linear.product(shares * part.slope, psi)
+            total += linear.product(moves, np.ascontiguousarray(moves.T))
     question = asked.beliefs.question
     for each in np.unique(question[question >= 2]):
         rows = np.flatnonzero(question == each)

@@ -12,6 +12,7 @@ from betafield.answers.curves import Curves
 from betafield.methods import AnyField
 
 if TYPE_CHECKING:
+    from betafield.answers.importance import PartialDependence
     from betafield.posteriors import LatentNormal
     from betafield.posteriors.contrasts import Difference
 
@@ -163,6 +164,57 @@ class Answers(Curves):
             "weights2", area.shares("weights2", weights2, len(second))
         )
         return area.contrast(area.averages_of(field, points, both))
+
+    @property
+    def importance_(self) -> Floats:
+        """The share of the field's variance that is lost if a feature is not known.
+
+        Shares of all features add up to 1; they are all 0 if the field is constant. See
+        `betafield.answers.importance`.
+        """
+        from betafield.answers import importance
+
+        return importance.importance(self.field_)
+
+    def partial_dependence(self, feature: Any = None, grid: Any = None) -> PartialDependence:
+        """Return how π goes along one feature, averaged over the places of the trials.
+
+        Parameters
+        ----------
+        feature : str or int, default=None
+            Its name or index; None: the only one.
+        grid : list, default=None
+            Values of the feature, or levels of a category. None: 25 over the domain, or all levels
+            that were seen.
+
+        Returns
+        -------
+        PartialDependence
+            `values`, and the `posterior` of the average at each of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from betafield import SmoothBetaClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(size=(400, 2))
+        >>> model = SmoothBetaClassifier().fit(X, rng.uniform(size=400) < X[:, 0])
+        >>> along = model.partial_dependence(0, grid=[0.2, 0.8])
+        >>> low, high = along.posterior.interval(0.95)
+        >>> bool(high[0] < low[1])
+        True
+        >>> bool(model.importance_[0] > 0.8)
+        True
+        """
+        from betafield.answers import importance
+
+        field = self.field_
+        if len(field.classes) > 2:
+            raise ValueError(
+                f"partial_dependence: this model has {len(field.classes)} classes and answers for "
+                "two; average predict_proba(X) over rows instead"
+            )
+        return importance.partial_dependence(field, feature, grid)
 
     def _asked_two(self, method: str, name: str, X: Any) -> tuple[AnyField, Floats]:
         """Return the field and the points, for questions that need two classes and a point."""

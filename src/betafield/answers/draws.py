@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 
 # Purpose of the random fields, of the first class.
 CLASSES = 16
+# Levels of categories are so far apart that they share nothing.
+APART = 1e6
 # Numbers below which Gamma quantiles are told by their logarithm.
 SMALL = 1e-290
 
@@ -72,7 +74,8 @@ def reached(field: AnyField, points: Floats) -> Floats:
     if isinstance(field, SmoothField):
         lengths = np.min([smooth.lengths for smooth in field.smooth], axis=0)
         box = field.smooth[0].box
-        return laid(box.inside(points), 1.0 / lengths, box.kinds)
+        x, levels = np.split(box.inside(points), [len(lengths)], axis=1)
+        return np.column_stack([laid(x, 1.0 / lengths, box.kinds), APART * levels])
     return np.asarray(field.units.scaled(points) / field.width)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, trials
+from betafield import categories, checks, trials
 from betafield.answers.draws import Fields
 from betafield.evidence import Evidence, Totals
 from betafield.field import Field
@@ -83,15 +83,15 @@ def axis(field: AnyField, feature: int) -> Axis:
     """Return the units of a feature, those of the heaviest process."""
     if isinstance(field, Field):
         return by_range(*field.bounds[feature])
-    smooth = field.smooth[0]
-    return smooth.boxes[int(np.argmax(smooth.weights))].axes[feature]
+    smooth, number = field.smooth[0], field.features.numeric.index(feature)
+    return smooth.boxes[int(np.argmax(smooth.weights))].axes[number]
 
 
-def typical(field: AnyField) -> Floats:
+def typical(field: AnyField, most: int = PLACES) -> Floats:
     """Return places that stand for those of all trials, as often as there were trials."""
     points, count = places(field)
     reached = np.cumsum(count)
-    n = min(PLACES, max(1, int(reached[-1])))
+    n = min(most, max(1, int(reached[-1])))
     steps = (np.arange(n) + 0.5) / n * reached[-1]
     return np.asarray(points[np.minimum(np.searchsorted(reached, steps), len(points) - 1)])
 
@@ -143,26 +143,43 @@ def chosen(features: trials.Features, feature: Any) -> int:
     return checks.feature_index("feature", names, feature)
 
 
+def numeric(features: trials.Features, feature: Any) -> int:
+    """Return the same of a feature that is no category; of one, none need be named."""
+    if feature is None and len(features.numeric) == 1:
+        return features.numeric[0]
+    number = chosen(features, feature)
+    if number in features.categories.columns:
+        raise ValueError(
+            f"feature: found {labels(features)[number]!r}, which is a category; one along which π "
+            "goes is needed"
+        )
+    return number
+
+
 def fixed(features: trials.Features, feature: int, at: Any) -> Floats | None:
     """Return where other features are fixed, as a row of all; None if they are not."""
     names = labels(features)
     if at is None:
         return None
     if isinstance(at, Mapping):
-        return _by_name(names, feature, at)
+        return _by_name(features, feature, at)
     row = checks.finite("at", at, "a mapping of features to numbers or a row of X is needed")
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     checks.shaped("at", row, (len(names),), f"one number per feature is needed, ({len(names)},)")
     return row
 
 
-def _by_name(names: tuple[str, ...], feature: int, at: Mapping[Any, Any]) -> Floats:
+def _by_name(features: trials.Features, feature: int, at: Mapping[Any, Any]) -> Floats:
+    names = labels(features)
     row = np.full(len(names), np.nan)
     for name, value in at.items():
         number = checks.feature_index("at", names, name)
         if number == feature:
             raise ValueError(f"at: found {name!r}, which is the feature along which it is asked")
-        row[number] = checks.number(f"at, feature {name!r}", value)
+        if number in features.categories.columns:
+            row[number] = categories.code(categories.text(value))
+        else:
+            row[number] = checks.number(f"at, feature {name!r}", value)
     row[feature] = 0.0
     missing = [names[i] for i in np.flatnonzero(np.isnan(row))]
     checks.require(

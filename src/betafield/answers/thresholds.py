@@ -12,7 +12,7 @@ from betafield import bernstein, checks, trials
 from betafield.answers.anchors import anchored as with_anchors
 from betafield.answers.crossings import crossings, direction
 from betafield.answers.draws import fields
-from betafield.answers.lines import Line, axis, chosen, fixed, labels, line
+from betafield.answers.lines import Line, axis, fixed, labels, line, numeric
 from betafield.answers.threshold import Asked, Threshold
 from betafield.methods import AnyField
 from betafield.posteriors import Sampled
@@ -41,7 +41,7 @@ def threshold(
     """Return where the probability first reaches a level along a feature."""
     require_two(field, "level")
     goal, factor = reached(level, under)
-    number = chosen(field.features, feature)
+    number = numeric(field.features, feature)
     row = fixed(field.features, number, at)
     asked = line(field, number, row)
     sign = heading(field, asked)
@@ -108,12 +108,17 @@ def heading(field: AnyField, asked: Line) -> int:
     return known or direction(few.averaged(field.smooth[0].process_mean(few.points)))
 
 
-def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, float]:
+def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, Any]:
     """Return where other features are fixed, by name."""
     if row is None:
         return {}
     names = labels(field.features)
-    return {names[a]: float(x) for a, x in enumerate(row) if a != feature}
+    told = {names[a]: float(x) for a, x in enumerate(row) if a != feature}
+    known = field.features.categories
+    for a in known.columns:
+        pairs = zip(known.codes(a), known.shown(a), strict=True)
+        told[names[a]] = dict(pairs).get(told[names[a]], "a new level")
+    return told
 
 
 # Slopes --------------------------------------------------------------------------------------
@@ -127,8 +132,9 @@ def slopes(
     names = labels(field.features)
     drawn = fields(field, size, seed)
     if feature is not None or len(names) == 1:
-        return _slope(field, points, chosen(field.features, feature), drawn)
-    return {name: _slope(field, points, a, drawn) for a, name in enumerate(names)}
+        return _slope(field, points, numeric(field.features, feature), drawn)
+    numbers = field.features.numeric
+    return {names[a]: _slope(field, points, a, drawn) for a in numbers}
 
 
 def _slope(field: AnyField, points: Floats, feature: int, drawn: Any) -> Sampled:

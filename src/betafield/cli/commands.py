@@ -95,6 +95,9 @@ def fit(
     prior: options.Prior = "1,1",
     sharing: options.Sharing = "exact",
     monotonic: options.Monotonic = None,
+    categorical: options.Categorical = None,
+    interactions: options.Interactions = None,
+    missing: options.Missing = "error",
     overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
@@ -148,14 +151,18 @@ def fit(
         "prior": options.numbers("--prior", prior),
         "sharing": sharing,
         "monotonic_cst": options.monotonic(monotonic),
+        "categorical_features": options.names(categorical) or "from_dtype",
+        "interactions": [tuple(options.names([each]) or ()) for each in interactions or ()],
+        "missing": missing,
     }
+    asked = settings["categorical_features"]
     target = out or reading.stem(files[0]) + ".beta"
     writing.require_free(target, force, reading.inputs(files))
     with reading.tables(files) as paths:
         taken = () if distortion is None else distortion.columns
-        columns = reading.columns(paths, options.names(features), outcome, counted, taken)
-        domain = options.bounds(bounds, columns.features)
-        label, told = reading.success(paths, columns, success)
+        columns = reading.columns(paths, options.names(features), outcome, counted, taken, asked)
+        domain = options.bounds(bounds, reading.numbers(paths, columns, asked))
+        label, told = reading.success(paths, columns, success, asked)
         for found in () if quiet else [*columns.guessed, *told]:
             terminal.note(f"guessed {found}")
         for found in () if quiet or distortion is None else distortion.unknown:

@@ -111,6 +111,33 @@ Bounds = Annotated[
     _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
 ]
 Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "Of windows: what was believed before.")]
+Categorical = Annotated[
+    list[str] | None,
+    _option(
+        MODEL,
+        "NAMES",
+        "Features that are categories, by commas; text is one if it is named among --features.",
+        "--categorical",
+    ),
+]
+Interactions = Annotated[
+    list[str] | None,
+    _option(
+        MODEL,
+        "NAMES",
+        "Categories whose combinations count, such as site,sex; several times for several.",
+        "--interactions",
+    ),
+]
+Missing = Annotated[
+    str,
+    _option(
+        MODEL,
+        "HOW",
+        "Rows without a value: error, drop, or level, which makes a level of a missing category.",
+        "--missing",
+    ),
+]
 Monotonic = Annotated[
     list[str] | None,
     _option(

@@ -112,6 +112,8 @@ def grid(model: SmoothBetaClassifier, n: int) -> Floats:
     import numpy as np
 
     d = model.n_features_in_
+    if model.field_.features.categories.columns:
+        raise UsageError("--grid: this model has categories; use --at with a file of points")
     if d > 2:
         raise UsageError(
             f"--grid: this model has {d} features; grids are for one or two, so use --at"
@@ -134,7 +136,9 @@ def in_file(
     context = None if under is None else under.context()
     names = feature_names(model)
     asked = tuple(names) if hasattr(model, "feature_names_in_") else ()
-    with Rows(path, Roles(asked, context=context), ROWS, watched) as rows:
+    known = model.field_.features.categories.columns
+    named = [names[a] for a in known] if asked else list(known)
+    with Rows(path, Roles(asked, context=context), ROWS, watched, named) as rows:
         if len(rows.roles.features) != len(names):
             raise ValueError(
                 f"{path}: has {len(rows.roles.features)} columns; this model has no names of "
@@ -143,8 +147,13 @@ def in_file(
         some = False
         for batch in rows.read("predicting"):
             with batch.named():
-                points = np.stack([c.to_numpy() for c in batch.points().columns], axis=1)
-                answers = ask(as_learned(model, names, points), batch.context())
+                table = batch.points()
+                if known:
+                    points = np.stack([np.array(c, object) for c in table.columns], axis=1)
+                    answers = ask(table if asked else points, batch.context())
+                else:
+                    points = np.stack([c.to_numpy() for c in table.columns], axis=1)
+                    answers = ask(as_learned(model, names, points), batch.context())
             some = True
             yield _labelled(names, points, answers)
     if not some:
@@ -160,7 +169,7 @@ def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) ->
     return arrow().table(list(points.T), names)
 
 
-def _labelled(names: list[str], points: Floats, answers: dict[str, Any]) -> Columns:
+def _labelled(names: list[str], points: Any, answers: dict[str, Any]) -> Columns:
     """Return features and answers; an answer with the name of a feature gets a longer one."""
     found: dict[str, Any] = {name: points[:, i] for i, name in enumerate(names)}
     for name, values in answers.items():

@@ -161,6 +161,7 @@ def columns(
     outcome: str | None,
     others: dict[str, str | None],
     distorting: tuple[str, ...],
+    categorical: Any = None,
 ) -> Columns:
     """Return the columns that are meant, where the files leave no doubt of those not named.
 
@@ -174,6 +175,8 @@ def columns(
         The columns of successes, trials and weights, by role.
     distorting : tuple of str
         The columns that contexts take.
+    categorical : "from_dtype" or list of str
+        Which features are categories.
     """
     for file in _listed(paths) if distorting else ():
         _require_columns(file, distorting)
@@ -183,20 +186,31 @@ def columns(
         outcome = _only_outcome(paths, used)
         guessed.append(f"outcome {outcome!r}, the only column with two values")
     if features is None:
-        features = _other_columns(paths, outcome, others, distorting)
+        features = _other_columns(paths, outcome, others, distorting, categorical)
         are = "the only other column" if len(features) == 1 else "all other columns"
         guessed.append(f"features {', '.join(map(repr, features))}, {are}")
     return Columns(features, outcome, guessed)
 
 
-def success(paths: list[str], meant: Columns, said: str | None) -> tuple[Any, list[str]]:
+def numbers(paths: list[str], meant: Columns, categorical: Any) -> list[str]:
+    """Return the features that are no categories."""
+    from betafield.files import Roles, Rows
+
+    roles = Rows(paths, Roles(tuple(meant.features)), categorical=categorical).roles
+    return [name for name in roles.features if name not in roles.categories]
+
+
+def success(
+    paths: list[str], meant: Columns, said: str | None, categorical: Any = None
+) -> tuple[Any, list[str]]:
     """Return the label of the success and what of that was guessed; None if rows are counted."""
     from betafield.files import Roles, Rows
 
     outcome = meant.outcome
     if outcome is None:
         return None, []
-    with Rows(paths, Roles(tuple(meant.features), outcome), ROWS, is_watched()) as rows:
+    roles = Roles(tuple(meant.features), outcome)
+    with Rows(paths, roles, ROWS, is_watched(), categorical) as rows:
         label, told = outcomes.success(outcome, rows.classes().tolist(), said)
     return label, [] if told is None else [told]
 
@@ -212,14 +226,16 @@ def _require_columns(file: File, names: tuple[str, ...]) -> None:
 def _other_columns(
     paths: list[str],
     outcome: str | None,
-    others: dict[str, str | None],
+    others: dict[str, Any],
     distorting: tuple[str, ...],
+    categorical: Any = None,
 ) -> list[str]:
     """Return all other columns, if all of them are numbers and none numbers the rows."""
     from betafield.files import Roles, Rows
 
     context = tuple(dict.fromkeys(distorting)) or None
-    found = list(Rows(paths, Roles((), outcome, **others, context=context)).roles.features)
+    roles = Roles((), outcome, **others, context=context)
+    found = list(Rows(paths, roles, categorical=categorical).roles.features)
     for name in found:
         if name.strip().lower() in NUMBERING:
             raise ValueError(

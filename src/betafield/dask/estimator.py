@@ -198,7 +198,16 @@ class SmoothBetaClassifier(Local):
     def _options(self) -> Options:
         if self.partition not in (None, "space"):
             raise ValueError(f"partition: found {self.partition!r}; allowed are None and 'space'")
-        return super()._options()
+        options = super()._options()
+        usual = Options()
+        for name in ("categorical_features", "interactions", "missing"):
+            found = getattr(options, name)
+            if found is not None and len(found) and found != getattr(usual, name):
+                raise ValueError(
+                    f"{name}: found {found!r}; over Dask every feature is a number and none may be "
+                    "missing, so compute() the table and fit betafield.SmoothBetaClassifier"
+                )
+        return options
 
     def _of_labels(self, known: Any, X: Any, y: Any, classes: Any, **columns: Any) -> AnyField:
         """Return the field that knows these trials too."""

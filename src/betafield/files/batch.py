@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield.categories import text
 from betafield.files.columns import Roles, as_numbers, as_plain
 from betafield.files.optional import arrow
 from betafield.files.sources import Piece
@@ -41,9 +42,16 @@ class Batch:
             raise kind(f"{self.path}{group}: {said}") from error
 
     def points(self) -> Any:
-        """Return the features as a table of floats."""
+        """Return the features as a table of floats, and of text where they are categories."""
         names = list(self.roles.features)
-        return arrow().table([self._column(name).astype(np.float64) for name in names], names)
+        return arrow().table([self._feature(name) for name in names], names)
+
+    def _feature(self, name: str) -> Any:
+        if name not in self.roles.categories:
+            return self._column(name).astype(np.float64)
+        pa = arrow()
+        labels = [text(value) for value in as_plain(self.piece.cells.column(name)).to_pylist()]
+        return pa.array(labels, pa.string())
 
     def outcomes(self) -> Ints:
         """Return the number of each row's class."""

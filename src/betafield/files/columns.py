@@ -25,7 +25,8 @@ class Roles:
     """What each column is for.
 
     `context` is one context for all rows, names of columns with its coefficients, or a function
-    of record batches, which then have all columns of the file.
+    of record batches, which then have all columns of the file. `categories` are those features
+    whose values are labels.
     """
 
     features: tuple[str, ...]
@@ -35,6 +36,7 @@ class Roles:
     sample_weight: str | None = None
     context: Any = None
     groups: str | None = None
+    categories: tuple[str, ...] = ()
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -76,7 +78,7 @@ def roles(
     groups: Any = None,
 ) -> Roles:
     """Return what each column is for; features still to be found are none."""
-    named = {
+    named: dict[str, Any] = {
         "outcome": _name("outcome", outcome),
         "successes": _name("successes", successes),
         "trials": _name("trials", trials),

@@ -15,7 +15,7 @@ from betafield.files.batch import Batch
 from betafield.files.columns import Roles, value_kind
 from betafield.files.labels import Labels, require_few
 from betafield.files.optional import arrow, bar
-from betafield.files.schemas import check, spelled, with_features
+from betafield.files.schemas import check, spelled, with_categories, with_features
 from betafield.files.sources import listed
 
 
@@ -48,14 +48,22 @@ class Rows:
     """
 
     def __init__(
-        self, paths: Any, roles: Roles, batch_rows: Any = 1 << 17, progress: bool | None = False
+        self,
+        paths: Any,
+        roles: Roles,
+        batch_rows: Any = 1 << 17,
+        progress: bool | None = False,
+        categorical: Any = None,
     ) -> None:
         arrow()
         self.batch_rows, self._bar = checks.whole("batch_rows", batch_rows), bar(progress)
         self.files = listed(paths)
         schemas = [file.schema() for file in self.files]
         if not roles.features:
-            roles = with_features(roles, self.files, schemas)
+            named = () if categorical is None or isinstance(categorical, str) else categorical
+            named = tuple(name for name in named if isinstance(name, str))
+            roles = with_features(roles, self.files, schemas, named)
+        roles = with_categories(roles, schemas, categorical)
         for file, schema in zip(self.files, schemas, strict=True):
             check(file, schema, roles)
         self.roles, self.schemas = roles, schemas
@@ -72,7 +80,8 @@ class Rows:
 
     def header(self) -> Any:
         """Return a table of one row that has the names of the features."""
-        return arrow().table({name: [0.0] for name in self.roles.features})
+        are = self.roles.categories
+        return arrow().table({n: [""] if n in are else [0.0] for n in self.roles.features})
 
     def classes(self) -> npt.NDArray[Any]:
         """Return the classes of the outcome, which is the only column read."""
@@ -133,7 +142,7 @@ class Rows:
         """Return the columns to read, and their types if the file is CSV."""
         pa = arrow()
         types = {name: pa.float64() for name in roles.all}
-        types |= dict.fromkeys(roles.labels, pa.string())
+        types |= dict.fromkeys((*roles.labels, *roles.categories), pa.string())
         for name in (roles.successes, roles.trials):
             # Whole numbers never pass through a float, which is exact to 2⁵³ only.
             if name is not None and pa.types.is_integer(self.schemas[number].field(name).type):

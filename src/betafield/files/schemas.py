@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from betafield.categories import columns_of
 from betafield.files.columns import Roles, value_kind
 from betafield.files.sources import CSV, File
 
@@ -12,8 +14,13 @@ from betafield.files.sources import CSV, File
 LISTED = 12
 
 
-def with_features(roles: Roles, files: list[File], schemas: list[Any]) -> Roles:
-    """Return the roles with all other columns as features, if there is no doubt."""
+def with_features(
+    roles: Roles, files: list[File], schemas: list[Any], named: tuple[str, ...] = ()
+) -> Roles:
+    """Return the roles with all other columns as features, if there is no doubt.
+
+    Text is none, unless it is named as a category.
+    """
     first = schemas[0]
     for file, schema in zip(files, schemas, strict=True):
         odd = set(schema.names) ^ set(first.names)
@@ -27,7 +34,7 @@ def with_features(roles: Roles, files: list[File], schemas: list[Any]) -> Roles:
         kind = value_kind(first.field(name).type) if names.count(name) == 1 else "two of that name"
         if name.startswith("__index_level_"):
             kind = "the index of a pandas dataframe"
-        if kind not in ("numbers", "booleans", "nothing"):
+        if kind not in ("numbers", "booleans", "nothing") and name not in named:
             raise ValueError(
                 f"features: {files[0].path}, column {name!r}: found {kind}; name the columns "
                 "that are features"
@@ -39,6 +46,26 @@ def with_features(roles: Roles, files: list[File], schemas: list[Any]) -> Roles:
             "features: name them where context is a function, whose columns may be none of them"
         )
     return Roles(names, **{k: v for k, v in vars(roles).items() if k != "features"})
+
+
+def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
+    """Return the roles with those features that are categories, as `categorical_features` asks."""
+    if asked is None:
+        return roles
+    if isinstance(asked, str):
+        found = [name for name in roles.features if any(_is_text(each, name) for each in schemas)]
+    else:
+        number = len(roles.features)
+        chosen = columns_of(asked, None, roles.features, number)
+        found = [roles.features[i] for i in chosen]
+    return dataclasses.replace(roles, categories=tuple(found))
+
+
+def _is_text(schema: Any, name: str) -> bool:
+    """Return whether a column is one of text or booleans, as far as a file says."""
+    if schema.names.count(name) != 1:
+        return False
+    return value_kind(schema.field(name).type) in ("text", "booleans")
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:
@@ -54,7 +81,8 @@ def check(file: File, schema: Any, roles: Roles) -> None:
         if isinstance(file, CSV):  # which is judged value by value
             continue
         kind = value_kind(schema.field(name).type)
-        allowed = ("numbers", "booleans", *(["text"] if name in roles.labels else []))
+        is_label = name in (*roles.labels, *roles.categories)
+        allowed = ("numbers", "booleans", *(["text"] if is_label else []))
         if kind not in (*allowed, "nothing"):
             raise ValueError(
                 f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed "

@@ -132,7 +132,7 @@ class ExceedanceDisplay:
             features=asked.names,
             event=style.chance_of(classes, asked.classes[0]),
             places=style.some(asked.places),
-            at=asked.at,
+            at=asked.told,
         )
         return display.plot(ax=ax, show_places=show_places)
 

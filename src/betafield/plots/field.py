@@ -205,7 +205,7 @@ class FieldDisplay:
             band=None if lipschitz is None else asked.banded(lipschitz, level, simultaneous),
             bins=bins,
             places=style.some(asked.places),
-            at=asked.at,
+            at=asked.told,
             averaged=asked.averaged,
             threshold=_fitting(threshold, asked),
         )

@@ -129,11 +129,12 @@ def padded(low: float, high: float, part: float = 0.02) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def fixed_at(at: Mapping[str, float] | None) -> str:
+def fixed_at(at: Mapping[str, Any] | None) -> str:
     """Return a line that says where other features are fixed, or nothing."""
     if not at:
         return ""
-    return "\nat " + ", ".join(f"{shown(name)} = {value:.4g}" for name, value in at.items())
+    told = {name: v if isinstance(v, str) else f"{v:.4g}" for name, v in at.items()}
+    return "\nat " + ", ".join(f"{shown(name)} = {value}" for name, value in told.items())
 
 
 def legend(axes: Axes, ncols: int = 2) -> None:

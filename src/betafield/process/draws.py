@@ -36,13 +36,14 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from betafield.process import averages, law, linear
-from betafield.process.design import matrix
+from betafield.process.design import matrix, pooled, product
 from betafield.process.ensemble import Member, shares
 from betafield.process.finding import inside
 from betafield.process.found import Window
 from betafield.process.likelihood import log_likelihoods
 from betafield.process.model import Beliefs, Smooth
 from betafield.process.noise import Noise, Seed
+from betafield.process.pooled import Loose
 from betafield.process.residuals import log_odds
 from betafield.process.wrapped import dimensions, laid
 
@@ -147,17 +148,28 @@ class Fields:
     def _latent(self, each: Drawn, x: Floats) -> Floats:
         """Return f of the draws of a member at points in units of its box."""
         member = each.member
-        f = linear.product(matrix(member.mode.basis, x), each.b)[:, each.copies]
+        f = product(member.mode.basis, x, each.b)[:, each.copies]
         return self._returned(each, self._levelled(each, f, x), x)
 
     def _levelled(self, each: Drawn, f: Floats, x: Floats) -> Floats:
         """Return f with effects of levels that were never seen."""
         basis = each.member.mode.basis
+        if basis.layout is not None:
+            return self._new(each, f, x)
         if basis.effects is None or basis.effects.is_averaged:
             return f
         new = np.flatnonzero(basis.effects.which(x) < 0)
         at = x[new][:, [basis.effects.feature]]
         f[new] += basis.root[-1] * self._noises[LEVELS].scattered(at, each.draws)
+        return f
+
+    def _new(self, each: Drawn, f: Floats, x: Floats) -> Floats:
+        """Return f with effects of levels of categories that were never seen."""
+        for k, psi in pooled(each.member.mode.basis, x).unseen():
+            rows = np.flatnonzero(psi.any(axis=1))
+            for j in range(psi.shape[1]):
+                at = np.tile([float(k), float(j)], (1, 1))
+                f[rows] += psi[rows, j, None] * self._noises[LEVELS].scattered(at, each.draws)
         return f
 
     def _returned(self, each: Drawn, f: Floats, x: Floats) -> Floats:
@@ -167,7 +179,9 @@ class Fields:
         far = np.flatnonzero(rho < 1.0)
         if far.size:
             kept, base = rho[far, None], member.base
-            e = self._noises[BEYOND].some(x[far] / member.lengths, each.draws)
+            e = self._noises[BEYOND].some(
+                x[far, : len(member.lengths)] / member.lengths, each.draws
+            )
             f[far] = base + kept * (f[far] - base) + np.sqrt(1.0 - kept**2) * member.deviation * e
         return f
 
@@ -262,6 +276,9 @@ def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> l
 def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return coefficients from a member, and the logarithms of their importance weights."""
     z, U = rng.standard_normal((len(member.centre), count)), member.factor
+    if isinstance(U, Loose):
+        e = rng.standard_normal((len(U.root), count))
+        return member.centre[:, None] + U.drawn(z, e), np.zeros(count)
     if not member.is_weighed or not count:
         return member.centre[:, None] + linear.backward(U, z), np.zeros(count)
     V, wide = wider(U), round(WIDER * count)

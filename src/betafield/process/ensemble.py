@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from betafield.process import law, linear
 from betafield.process.design import FEW, design
 from betafield.process.fit import Fit, Problem
 from betafield.process.laplace import Mode, mode
+from betafield.process.pooled import Blocked, Loose, Spread
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class Member(NamedTuple):
         Where it is: θ, the functions, and the mode of their coefficients.
     centre : array of shape (m,)
         Mean of the coefficients.
-    factor : array of shape (m, m)
+    factor : array of shape (m, m), or Loose with categories
         U, upper triangular: their covariance is (U′U)⁻¹.
     log_weight : float
         Up to a constant that all members share.
@@ -64,7 +65,7 @@ class Member(NamedTuple):
     problem: Problem
     mode: Mode
     centre: Floats
-    factor: Floats
+    factor: Any
     log_weight: float
     which: int
     is_weighed: bool
@@ -127,6 +128,8 @@ def of_fit(fit: Fit, which: int) -> Iterator[Member]:
 
 def has_star(fit: Fit) -> bool:
     """Return whether a process has members at hyper-parameters off the centre."""
+    if fit.mode.basis.layout is not None:
+        return False
     return fit.problem.rows.d <= FEW and len(fit.mode.b) <= MOST_FUNCTIONS
 
 
@@ -145,6 +148,10 @@ def star(
 def _whole(fit: Fit, log_weight: float, which: int) -> Member:
     """Return a process as one member, the uncertainty of θ included."""
     surface = law.surface(fit)
+    if isinstance(surface.wide, Spread):
+        assert isinstance(fit.mode.curvature, Blocked)
+        loose = Loose(fit.mode.curvature, fit.slopes.moves, linear.factor(surface.wide.theta))
+        return Member(fit.problem, fit.mode, surface.b, loose, log_weight, which, False)
     factor = linear.factor(linear.inverse(linear.factor(surface.wide)))
     return Member(fit.problem, fit.mode, surface.b, factor, log_weight, which, False)
 

@@ -227,6 +227,29 @@ class Blocked(NamedTuple):
         return int(m + L * k)
 
 
+class Loose(NamedTuple):
+    """A law of coefficients whose hyper-parameters are not known either.
+
+    Parameters
+    ----------
+    curvature : Blocked
+    moves : array of shape (p, size)
+        ∂b/∂θ.
+    root : array of shape (p, p)
+        U, upper triangular, with U′U the covariance of θ.
+    """
+
+    curvature: Blocked
+    moves: Floats
+    root: Floats
+
+    def drawn(self, z: Floats, e: Floats) -> Floats:
+        """Return steps (size, n) of standard normal numbers (size, n) and (p, n)."""
+        steps = linear.product(np.ascontiguousarray(self.root.T), e)
+        along = linear.product(np.ascontiguousarray(self.moves.T), steps)
+        return np.asarray(self.curvature.drawn(z) + along)
+
+
 @dataclass(frozen=True, eq=False)
 class Pooled:
     """Φ̃ of functions that all share and of levels.

@@ -158,8 +158,14 @@ class Subject:
 
     @cached_property
     def median(self) -> Floats:
-        """The median of the trials, a feature at a time."""
-        return np.array([survey.median(column, self.seen.trials) for column in self.seen.points.T])
+        """The median of the trials, a feature at a time; of categories the commonest level."""
+        known = self.model.field_.features.categories.columns
+        return np.array(
+            [
+                (survey.commonest if a in known else survey.median)(column, self.seen.trials)
+                for a, column in enumerate(self.seen.points.T)
+            ]
+        )
 
     def axis(self, k: int, n: int, ends: bool = True) -> Floats:
         """Return n coordinates of feature k: from end to end, or the middles of n cells.

@@ -1,0 +1,248 @@
+"""Categories with partial pooling: error, coverage, time, and real tables against peers.
+
+    python -m benchmarks.categories simulated --seeds 10
+    python -m benchmarks.categories time
+    python -m benchmarks.categories real --data DIR --rows 20000
+
+`simulated` has levels of unequal size (∝ rank^−0.8), a shared curve, and per level an intercept
+alone or a smooth deviation too; no pooling is a model per level, complete pooling one model without
+levels. `real` compares log-losses by 5-fold cross-validation; DIR has ome.csv, codling.csv and
+flights.parquet. Times are processor time, on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, TargetEncoder
+
+from betafield import SmoothBetaClassifier, contexts
+
+GRID = np.linspace(0.02, 0.98, 25)
+UNSEEN = 20
+Table = tuple[pd.DataFrame, np.ndarray, np.ndarray]
+
+
+def simulated(levels: int, trials: int, is_smooth: bool, seed: int) -> Table:
+    """Return trials, outcomes, and the truth (levels + 20 unseen ones, points of the grid)."""
+    rng = np.random.default_rng([seed, levels, is_smooth])
+    share = 1.0 / np.arange(1, levels + 1) ** 0.8
+    level = rng.choice(levels, trials, p=share / share.sum())
+    x = rng.random(trials)
+    J = np.arange(1, 6)
+    intercept = rng.normal(0.0, 0.7, levels + UNSEEN)
+    waves = rng.normal(0.0, 1.0, (levels + UNSEEN, 5)) * np.exp(-0.5 * (0.3 * np.pi * J) ** 2) * 0.8
+
+    def truth(x: np.ndarray, level: np.ndarray) -> np.ndarray:
+        f = 2.0 * np.sin(4.0 * x) - 0.5 + intercept[level]
+        return expit(f + is_smooth * np.sum(waves[level] * np.cos(np.pi * J * x[:, None]), axis=1))
+
+    y = rng.random(trials) < truth(x, level)
+    every = np.repeat(np.arange(levels + UNSEEN), len(GRID))
+    T = truth(np.tile(GRID, levels + UNSEEN), every).reshape(-1, len(GRID))
+    return pd.DataFrame({"level": [f"l{c}" for c in level], "x": x}), y, T
+
+
+def asked(names: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({"level": np.repeat(names, len(GRID)), "x": np.tile(GRID, len(names))})
+
+
+def compared(levels: int, trials: int, is_smooth: bool, seed: int) -> dict[str, float]:
+    """Return squared errors (10⁻⁴) and coverage of one run."""
+    X, y, T = simulated(levels, trials, is_smooth, seed)
+    names = [f"l{c}" for c in range(levels + UNSEEN)]
+    start = time.process_time()
+    model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y)
+    spent = time.process_time() - start
+    post = model.posterior(asked(names))
+    mean = post.mean().reshape(T.shape)
+    low, high = (end.reshape(T.shape) for end in post.interval(0.95))
+    held = (low <= T) & (high >= T)
+    counts = X["level"].value_counts().reindex(names[:levels], fill_value=0).to_numpy()
+    rare = counts < max(10, trials / levels / 3)
+    whole = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X[["x"]], y)
+    complete = whole.predict_proba(GRID[:, None])[:, 1]
+    alone = np.full((levels, len(GRID)), 0.5)
+    for c in range(levels):
+        own = (X["level"] == names[c]).to_numpy()
+        if own.any():
+            one = SmoothBetaClassifier(bounds=[(0, 1)], method="process")
+            one.partial_fit(X[own][["x"]], y[own], classes=[False, True])
+            alone[c] = one.predict_proba(GRID[:, None])[:, 1]
+    error = (mean - T) ** 2
+    return {
+        "error": 1e4 * error[:levels].mean(),
+        "none": 1e4 * ((alone - T[:levels]) ** 2).mean(),
+        "complete": 1e4 * ((complete - T[:levels]) ** 2).mean(),
+        "cover": held[:levels].mean(),
+        "rare": held[:levels][rare].mean() if rare.any() else np.nan,
+        "unseen": held[levels:].mean(),
+        "seconds": spent,
+    }
+
+
+def cost_of_smooth(seed: int) -> float:
+    """Return how much larger the error is than with intercepts alone, if these are the truth.
+
+    Intercepts alone: the same model whose smooth deviations are held at nothing.
+    """
+    from betafield.process import fit as fitting
+
+    X, y, T = simulated(50, 3_000, False, seed)
+    names = [f"l{c}" for c in range(50)]
+    errors = []
+    before = fitting.Problem.ends
+    for is_held in (False, True):
+        if is_held:
+            fitting.Problem.ends = property(lambda self: _held(before.fget(self)))  # type: ignore
+        try:
+            model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y)
+            found = model.predict_proba(asked(names))[:, 1].reshape(50, -1)
+        finally:
+            fitting.Problem.ends = before  # type: ignore[method-assign]
+        errors.append(((found - T[:50]) ** 2).mean())
+    return errors[0] / errors[1]
+
+
+def _held(ends: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    low, high = ends
+    high = high.copy()
+    low = low.copy()
+    low[-1], high[-1] = -12.0, -11.9
+    return low, high
+
+
+def run_simulated(seeds: int) -> None:
+    compared(3, 60, True, 0)  # compiles
+    for levels, trials in ((2, 400), (10, 1_000), (50, 3_000)):
+        for is_smooth in (True, False):
+            runs = pd.DataFrame([compared(levels, trials, is_smooth, s) for s in range(seeds)])
+            kind = "smooth" if is_smooth else "intercepts"
+            print(f"{levels} levels, {trials} trials, {kind}", flush=True)
+            print(runs.mean().round(3).to_dict(), flush=True)
+            ratio = runs[["none", "complete"]].mean()
+            print(
+                "  of no pooling, of complete pooling:",
+                (runs["error"].mean() / ratio).round(3).to_dict(),
+                flush=True,
+            )
+    costs = [cost_of_smooth(s) for s in range(seeds)]
+    print(
+        "intercepts are the truth: error with smooth deviations over that without",
+        round(float(np.mean(costs)), 3),
+        flush=True,
+    )
+
+
+def run_time() -> None:
+    X, y, _ = simulated(5, 200, True, 0)
+    SmoothBetaClassifier().fit(X, y)
+    for levels, trials in ((200, 20_000), (1_000, 100_000)):
+        X, y, _ = simulated(levels, trials, True, 0)
+        X = X.astype({"level": "category"})
+        start = time.process_time()
+        SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y)
+        print(f"{levels} levels, {trials} trials: {time.process_time() - start:.2f} s", flush=True)
+
+
+def peers() -> dict[str, Any]:
+    boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+    encoded = make_pipeline(
+        TargetEncoder(random_state=0).set_output(transform="default"),
+        StandardScaler(),
+        GaussianProcessClassifier(random_state=0),
+    )
+    return {"boosting": boosting, "encoded process": encoded}
+
+
+def folded(
+    name: str, X: pd.DataFrame, k: Any, n: Any, guess: Any = None, most_gp: int = 1_500
+) -> None:
+    """Print the 5-fold log-loss per trial of rows with k successes of n."""
+    k, n = np.asarray(k, float), np.asarray(n, float)
+    text = [c for c in X if not pd.api.types.is_numeric_dtype(X[c])]
+    X = X.astype(dict.fromkeys(text, "category"))
+    losses: dict[str, list[float]] = {}
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        context = None if guess is None else guess[train]
+        model = SmoothBetaClassifier().fit_counts(
+            X.iloc[train], k[train], n[train], context=context
+        )
+        p = model.posterior(X.iloc[test])
+        p = p.mean() if guess is None else p.under(guess[test]).mean()
+        losses.setdefault("betafield", []).append(_loss(k[test], n[test], p))
+        both = pd.concat([X.iloc[train]] * 2)
+        y = np.repeat([1, 0], len(train))
+        w = np.concatenate([k[train], n[train] - k[train]])
+        kept = w > 0
+        for peer, each in peers().items():
+            if peer == "boosting":
+                each.fit(both[kept], y[kept], sample_weight=w[kept])
+            else:
+                rng = np.random.default_rng(0)
+                rows = np.repeat(np.flatnonzero(kept), w[kept].astype(int))
+                some = rng.choice(rows, min(most_gp, len(rows)), replace=False)
+                each.fit(both.iloc[some].astype(dict.fromkeys(text, str)), y[some])
+            asked = (
+                X.iloc[test]
+                if peer == "boosting"
+                else X.iloc[test].astype(dict.fromkeys(text, str))
+            )
+            losses.setdefault(peer, []).append(
+                _loss(k[test], n[test], each.predict_proba(asked)[:, 1])
+            )
+    print(name, {m: round(float(np.mean(v)), 4) for m, v in losses.items()}, flush=True)
+
+
+def _loss(k: np.ndarray, n: np.ndarray, p: np.ndarray) -> float:
+    y, w = np.repeat([1, 0], len(k)), np.concatenate([k, n - k])
+    return float(log_loss(y, np.tile(p, 2), sample_weight=w, labels=[0, 1]))
+
+
+def run_real(folder: Path, rows: int) -> None:
+    codling = pd.read_csv(folder / "codling.csv")
+    offset = codling["control_mortality"].to_numpy()
+    background = np.column_stack([offset, np.ones(len(offset))])
+    X = codling[["cultivar", "dose", "ct"]]
+    folded("codling (cultivar)", X, codling["dead"], codling["insects"], background)
+    ome = pd.read_csv(folder / "ome.csv")
+    names = [c for c in ("noise", "ID", "id", "ome") if c in ome]
+    X = ome[[*names, "loud", "age"]].astype(dict.fromkeys(names, str))
+    chance = np.tile(np.atleast_2d(contexts.guess_lapse(guess=0.5)), (len(ome), 1))
+    folded(f"ome ({', '.join(names)})", X, ome["correct"], ome["trials"], chance)
+    flights = pd.read_parquet(folder / "flights.parquet")
+    flights = flights.sample(min(rows, len(flights)), random_state=0)
+    X = flights[["carrier", "origin", "departure_hour"]]
+    folded(f"flights (carrier, origin × hour), {len(X)} rows", X, flights["late"], np.ones(len(X)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["simulated", "time", "real"])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--rows", type=int, default=20_000)
+    asked_for = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if asked_for.what == "simulated":
+        run_simulated(asked_for.seeds)
+    elif asked_for.what == "time":
+        run_time()
+    else:
+        run_real(asked_for.data, asked_for.rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""Categories in X: conventions, invariance, levels seen and not, missing values, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import beta
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import betafield
+from betafield import SmoothBetaClassifier
+
+SITES = ["bonn", "kiel", "ulm", "jena", "trier"]
+
+
+def table(n: int = 300, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    site = rng.integers(0, len(SITES), n)
+    old = rng.random(n) < 0.4
+    dose = rng.random(n)
+    f = 3.0 * dose - 1.5 + np.linspace(-1.0, 1.0, len(SITES))[site] + 0.5 * old
+    X = pd.DataFrame({"site": np.array(SITES)[site], "dose": dose, "old": old})
+    return X, rng.random(n) < expit(f)
+
+
+X, Y = table()
+ASKED = pd.DataFrame(
+    {"site": ["ulm", "rome", "bonn"], "dose": [0.3, 0.5, 0.9], "old": [True, False, False]}
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> SmoothBetaClassifier:
+    return SmoothBetaClassifier().fit(X, Y)
+
+
+def answers(model: SmoothBetaClassifier, asked=ASKED) -> np.ndarray:
+    post = model.posterior(asked)
+    return np.stack([post.mean(), *post.interval(0.9)])
+
+
+# Conventions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        lambda X: X.astype({"site": "category"}),
+        lambda X: X.astype({"site": "string", "old": "boolean"}),
+        pl.from_pandas,
+        lambda X: pl.from_pandas(X).with_columns(pl.col("site").cast(pl.Categorical)),
+        lambda X: pl.from_pandas(X).with_columns(pl.col("site").cast(pl.Enum([*SITES, "rome"]))),
+    ],
+    ids=["category", "string", "polars", "polars categorical", "polars enum"],
+)
+def test_dtypes_say_which_columns_are_categories(model, dress):
+    again = SmoothBetaClassifier().fit(dress(X), Y)
+    assert again.field_.features.categories.columns == (0, 2)
+    np.testing.assert_array_equal(answers(again, dress(ASKED)), answers(model))
+
+
+@pytest.mark.parametrize("asked", [["site", "old"], [0, 2], [True, False, True]])
+def test_columns_are_named(model, asked):
+    again = SmoothBetaClassifier(categorical_features=asked).fit(X, Y)
+    np.testing.assert_array_equal(answers(again), answers(model))
+    if not isinstance(asked[0], str):
+        objects = SmoothBetaClassifier(categorical_features=asked).fit(X.to_numpy(object), Y)
+        np.testing.assert_array_equal(answers(objects, ASKED.to_numpy(object)), answers(model))
+
+
+def test_numbers_can_be_levels():
+    codes = X.assign(site=X["site"].map(SITES.index), old=X["old"].astype(int))
+    text = codes.astype({"site": str, "old": str})
+    a = SmoothBetaClassifier(categorical_features=["site", "old"]).fit(codes, Y)
+    b = SmoothBetaClassifier().fit(text, Y)
+    asked = codes[:5].astype({"site": float})
+    np.testing.assert_array_equal(answers(a, asked), answers(b, text[:5]))
+
+
+def test_none_are_categories_if_none_is_asked_for():
+    numbers = X[["dose", "old"]]
+    plain = SmoothBetaClassifier(categorical_features=None).fit(numbers, Y)
+    array = SmoothBetaClassifier().fit(numbers.to_numpy(float), Y)
+    np.testing.assert_array_equal(
+        answers(plain, numbers[:4]), answers(array, numbers[:4].to_numpy(float))
+    )
+
+
+def test_of_arrays_none_is_a_category():
+    assert (
+        not SmoothBetaClassifier().fit(X[["dose"]].to_numpy(), Y).field_.features.categories.columns
+    )
+
+
+def test_clone_and_pipeline(model):
+    asked = SmoothBetaClassifier(interactions=[("site", "old")], missing="level")
+    assert clone(asked).get_params() == asked.get_params()
+    kept = [("dose", StandardScaler(), ["dose"])]
+    columns = ColumnTransformer(kept, remainder="passthrough", verbose_feature_names_out=False)
+    line = make_pipeline(columns.set_output(transform="pandas"), SmoothBetaClassifier()).fit(X, Y)
+    np.testing.assert_allclose(line.predict_proba(ASKED)[:, 1], answers(model)[0], atol=1e-6)
+
+
+# What is learned ---------------------------------------------------------------------------
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
+def test_order_batches_and_merges_change_nothing(seed, share):
+    X, y = table(60, seed)
+    rng = np.random.default_rng(seed)
+    order, cut = rng.permutation(60), int(60 * share)
+    whole = SmoothBetaClassifier().fit(X, y)
+    Z, z = X.iloc[order], y[order]
+    classes = [False, True]
+    parts = [
+        SmoothBetaClassifier().partial_fit(Z[:cut], z[:cut], classes=classes),
+        SmoothBetaClassifier().partial_fit(Z[cut:], z[cut:], classes=classes),
+    ]
+    streamed = (
+        clone(whole).partial_fit(Z[:cut], z[:cut], classes=classes).partial_fit(Z[cut:], z[cut:])
+    )
+    for other in (clone(whole).fit(Z, z), streamed.settle(), parts[1].merge(parts[0]).settle()):
+        np.testing.assert_array_equal(answers(other), answers(whole))
+        assert other.field_.features.categories == whole.field_.features.categories
+
+
+def test_counts_are_trials():
+    rows = X.groupby(["site", "old"], as_index=False).agg(dose=("dose", "first"))[
+        ["site", "dose", "old"]
+    ]
+    n = np.arange(1, len(rows) + 1)
+    k = n // 2
+    counted = SmoothBetaClassifier().fit_counts(rows, k, n)
+    each = rows.loc[rows.index.repeat(n)]
+    y = np.concatenate([np.arange(m) < w for m, w in zip(n, k, strict=True)])
+    np.testing.assert_array_equal(answers(counted), answers(SmoothBetaClassifier().fit(each, y)))
+
+
+@pytest.mark.parametrize("method", ["auto", "windows"])
+def test_saved_is_loaded_to_the_bit(tmp_path, method):
+    model = SmoothBetaClassifier(
+        0.5 if method == "windows" else "auto", interactions=[("site", "old")], missing="level"
+    ).fit(X, Y)
+    model.save(tmp_path / "m.beta")
+    again = betafield.load(tmp_path / "m.beta")
+    np.testing.assert_array_equal(answers(again), answers(model))
+    assert again.get_params() == model.get_params()
+    assert again.field_.features.categories == model.field_.features.categories
+    more = table(50, 7)
+    np.testing.assert_array_equal(
+        answers(again.partial_fit(*more).settle()), answers(model.partial_fit(*more).settle())
+    )
+
+
+def test_an_unseen_level_has_what_all_share_with_a_wider_interval(model):
+    seen = pd.DataFrame({"site": SITES, "dose": 0.5, "old": False})
+    new = seen[:1].assign(site="rome")
+    low, high = model.posterior(seen).interval(0.95)
+    (a,), (b,) = model.posterior(new).interval(0.95)
+    assert b - a > (high - low).max()
+    means = model.posterior(seen).mean()
+    assert means.min() < model.posterior(new).mean()[0] < means.max()
+    other = new.assign(site="oslo")
+    np.testing.assert_array_equal(answers(model, new), answers(model, other))
+
+
+def test_rare_levels_lean_on_the_others():
+    """Two failures of two at a new site move it less than they would alone."""
+    more = pd.DataFrame({"site": "rare", "dose": [0.5, 0.6], "old": False})
+    model = SmoothBetaClassifier().fit(pd.concat([X, more]), np.append(Y, [False, False]))
+    rare, new = (model.posterior(more[:1].assign(site=s)).mean()[0] for s in ("rare", "rome"))
+    assert 0.25 < rare < new
+
+
+def test_only_categories():
+    only = X[["site"]]
+    rates = SmoothBetaClassifier().fit(only, Y).predict_proba(pd.DataFrame({"site": SITES}))[:, 1]
+    by_site = pd.Series(Y).groupby(X["site"]).mean()[SITES].to_numpy()
+    assert np.all(np.abs(rates - Y.mean()) <= np.abs(by_site - Y.mean()) + 0.02)  # pooled
+    assert np.array_equal(np.argsort(rates), np.argsort(by_site))
+
+
+def test_interactions_tell_what_sums_cannot():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 2, (2, 2_000))
+    y = rng.random(2_000) < np.where(a == b, 0.9, 0.1)
+    X = pd.DataFrame({"a": a.astype(str), "b": b.astype(str)})
+    corners = pd.DataFrame({"a": list("0011"), "b": list("0101")})
+    plain = SmoothBetaClassifier().fit(X, y).predict_proba(corners)[:, 1]
+    joint = SmoothBetaClassifier(interactions=[("a", "b")]).fit(X, y).predict_proba(corners)[:, 1]
+    assert np.all(np.abs(plain - 0.5) < 0.1)
+    np.testing.assert_allclose(joint, [0.9, 0.1, 0.1, 0.9], atol=0.05)
+
+
+def test_groups_weights_and_contexts_beside_categories():
+    group = np.random.default_rng(1).integers(0, 12, len(X))
+    model = SmoothBetaClassifier().fit(X, Y, sample_weight=np.full(len(X), 2), groups=group)
+    assert model.group_deviation_ > 0.0
+    chance = betafield.contexts.guess_lapse(guess=0.3)
+    guessed = SmoothBetaClassifier().fit(X, Y, context=chance)
+    assert np.all(answers(guessed)[0] < answers(SmoothBetaClassifier().fit(X, Y))[0])
+
+
+def test_three_classes():
+    y = np.where(Y, "yes", np.where(X["dose"] > 0.5, "no", "perhaps"))
+    model = SmoothBetaClassifier().fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(ASKED).sum(axis=1), 1.0)
+
+
+# The joint posterior -----------------------------------------------------------------------
+
+
+def test_draws_have_the_law_of_the_posterior(model):
+    drawn = model.draws(ASKED, 4_000, random_state=0)
+    post = model.posterior(ASKED)
+    np.testing.assert_allclose(drawn.mean(axis=0), post.mean(), atol=0.02)
+    np.testing.assert_allclose(drawn.std(axis=0), post.var() ** 0.5, rtol=0.12)
+
+
+def test_averages_are_those_of_draws(model):
+    found = model.average(ASKED)
+    drawn = model.draws(ASKED, 4_000, random_state=1).mean(axis=1)
+    assert found.mean()[0] == pytest.approx(drawn.mean(), abs=0.02)
+    assert found.var()[0] ** 0.5 == pytest.approx(drawn.std(), rel=0.15)
+
+
+# Windows -----------------------------------------------------------------------------------
+
+
+def test_windows_hold_trials_of_one_level():
+    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)]).fit(X, Y)
+    near = (X["site"] == "ulm") & (X["old"]) & ((X["dose"] - 0.3).abs() <= 0.2)
+    n, k = near.sum(), Y[near].sum()
+    low, high = model.posterior(ASKED).interval(0.9)
+    np.testing.assert_allclose([low[0], high[0]], beta.ppf([0.05, 0.95], 1 + k, 1 + n - k))
+    np.testing.assert_allclose([low[1], high[1]], [0.05, 0.95])  # a level without trials
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", 0.2])
+def test_bands_are_those_of_the_level(bandwidth):
+    """Outcomes of other levels change nothing, and a level without trials is not known at all."""
+    own = (X["site"] == "ulm") & X["old"]
+    asked = pd.DataFrame({"site": "ulm", "dose": np.linspace(0, 1, 9), "old": True})
+    bands = [
+        SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, y).band(asked, 2.0)
+        for y in (Y, np.where(own, Y, ~Y))
+    ]
+    np.testing.assert_array_equal(*bands)
+    assert np.min(bands[0][1] - bands[0][0]) < 0.9
+    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, Y)
+    new = model.band(asked.assign(site="rome"), 2.0)
+    np.testing.assert_array_equal(new, [np.zeros(9), np.ones(9)])
+
+
+# Missing values ----------------------------------------------------------------------------
+
+
+def test_missing_values_are_refused_with_their_number():
+    holed = X.assign(site=X["site"].where(X.index % 7 != 3), dose=X["dose"])
+    number = holed["site"].isna().sum()
+    with pytest.raises(ValueError, match=rf"X row 3, column 'site'.*first of {number} .*missing="):
+        SmoothBetaClassifier().fit(holed, Y)
+    holed = X.assign(dose=X["dose"].where(X.index % 7 != 3))
+    with pytest.raises(ValueError, match=rf"X row 3, column 'dose'.*first of {number} .*'drop'"):
+        SmoothBetaClassifier().fit(holed, Y)
+
+
+def test_rows_with_missing_values_are_dropped_and_told():
+    holed = X.assign(dose=X["dose"].where(X.index % 7 != 3))
+    kept = holed["dose"].notna().to_numpy()
+    context = np.tile([0.1, 0.9], (len(X), 1))
+    with pytest.warns(UserWarning, match=rf"left out {(~kept).sum()} of 300 rows.*row 3"):
+        model = SmoothBetaClassifier(missing="drop").fit(holed, Y, context=context)
+    other = SmoothBetaClassifier().fit(X[kept], Y[kept], context=context[kept])
+    np.testing.assert_array_equal(answers(model), answers(other))
+    with pytest.raises(ValueError, match="row 0, column 'dose'"):
+        model.predict_proba(ASKED.assign(dose=np.nan))
+
+
+def test_a_missing_category_is_a_level():
+    holed = X.assign(site=X["site"].where(X["site"] != "ulm"))
+    model = SmoothBetaClassifier(missing="level").fit(holed, Y)
+    assert model.field_.features.categories.shown(0)[-1] == "(missing)"
+    other = SmoothBetaClassifier().fit(X, Y)
+    found, named = (
+        m.posterior(q).mean()
+        for m, q in ((model, ASKED.assign(site=[None, "rome", "bonn"])), (other, ASKED))
+    )
+    np.testing.assert_allclose(found, named, atol=1e-6)
+    with pytest.raises(ValueError, match="'dose'"):
+        SmoothBetaClassifier(missing="level").fit(holed.assign(dose=np.nan), Y)
+
+
+# Refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"categorical_features": "auto"}, "categorical_features: found 'auto'"),
+        ({"categorical_features": ["town"]}, "'town'; the columns are site, dose, old"),
+        ({"categorical_features": [3]}, "indices from 0 to 2"),
+        ({"categorical_features": [True]}, "one boolean per column is needed, 3"),
+        ({"categorical_features": [0, 0]}, "only once"),
+        ({"interactions": [("site", "town")]}, "interactions: found 'town'"),
+        ({"interactions": [("site", "dose")]}, "the columns that are categories are site, old"),
+        ({"interactions": [("site",)]}, "interactions"),
+        ({"missing": "ignore"}, "missing: found 'ignore'"),
+        ({"monotonic_cst": {"dose": 1}}, "monotonic_cst.*categories"),
+        ({"monotonic_cst": {"site": 1}}, "monotonic_cst.*categories"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        SmoothBetaClassifier(**options).fit(X, Y)
+
+
+def test_text_and_numbers_in_one_column_are_refused():
+    mixed = X.assign(site=[*X["site"][:-1], 7])
+    with pytest.raises(ValueError, match=r"row 299, column 'site': found 7 .* text and numbers"):
+        SmoothBetaClassifier().fit(mixed, Y)
+    SmoothBetaClassifier(categorical_features=["site"]).fit(mixed[["site"]], Y)
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", 0.5])
+def test_too_many_levels_are_refused(bandwidth):
+    n = 10_001
+    many = pd.DataFrame({"id": [f"p{i}" for i in range(n)]})
+    with pytest.raises(ValueError, match=r"column 0: found 10,001 levels; at most 10,000"):
+        SmoothBetaClassifier(bandwidth).fit(many, np.arange(n) % 2)
+
+
+def test_models_of_other_categories_cannot_be_merged(model):
+    other = SmoothBetaClassifier(interactions=[("site", "old")]).fit(X, Y)
+    with pytest.raises(ValueError, match="interactions"):
+        clone(model).fit(X, Y).merge(other)
