@@ -12,7 +12,7 @@ from betafield.answers.curves import Curves
 from betafield.methods import AnyField
 
 if TYPE_CHECKING:
-    from betafield.posteriors import LatentNormal
+    from betafield.posteriors import LatentNormal, Sampled
     from betafield.posteriors.contrasts import Difference
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +69,7 @@ class Answers(Curves):
         cautions.at_points(field, points)
         return draws.fields(field, size, seed).at(points)
 
-    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal:
+    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal | Sampled:
         """Return the posterior of the average of π over the rows of X.
 
         Of an area, if rows are points spread over it; of a population, if they are its members, or
@@ -89,8 +89,9 @@ class Answers(Curves):
 
         Returns
         -------
-        LatentNormal
-            One row, or one per area: normal in the log-odds of the average, per component.
+        LatentNormal or Sampled
+            One row, or one per area: normal in the log-odds of the average, per component; of
+            distorted trials and of monotone fields, draws of it, the same whenever it is asked.
 
         Examples
         --------
