@@ -12,6 +12,7 @@
     predicting   points in, columns out, some rows at a time
     writing      tables to files and standard output, never by halves
     describing   what a model has learned, in words
+    serving      live experiments: serve, tokens, backup
     demo         a demonstration without data
     terminal     what people see: tables, notes, progress
 

@@ -1,7 +1,8 @@
 """Products with the matrix of a basis at points, Φ̃ = Φ diag(√D), by two ways that agree.
 
 `Product`, for one to three features, never makes the matrix: it works on sums of cosines
-(`cosines`). `Dense`, for more, does, a block of rows at a time where it can. `Levelled` adds a
+(`cosines`). `Dense`, for more and for those that
+wrap around, does, a block of rows at a time where it can. `Levelled` adds a
 function per level of a feature to either.
 """
 
@@ -10,14 +11,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import cosines, linear
+from betafield.process import cosines, linear, wrapped
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
+from betafield.process.pooled import Pooled
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,7 +42,7 @@ class Design(Protocol):
     def curvature(self, weight: Floats) -> Curvature:
         """Return I + Φ̃′ diag(weight) Φ̃, factored."""
 
-    def forms(self, S: Floats) -> Floats:
+    def forms(self, S: Any) -> Floats:
         """Return φ̃′Sφ̃ for every point, S symmetric."""
 
 
@@ -231,7 +233,7 @@ class Levelled:
     @functools.cached_property
     def _others(self) -> Floats:
         """Products of cosines of the other features at points, one per frequency."""
-        return _cosines(self.basis, self.x, self._others_of, self._frequencies[0])
+        return functions(self.basis, self.x, self._others_of, self._frequencies[0])
 
     @functools.cached_property
     def _levels(self) -> tuple[Floats, Ints]:
@@ -242,7 +244,7 @@ class Levelled:
             x = np.zeros((len(along), self.basis.J.shape[1]))
             x[:, effects.feature] = effects.at
             own = [effects.feature]
-            along *= _cosines(self.basis, x, own, self.basis.J[:, own])
+            along *= functions(self.basis, x, own, self.basis.J[:, own])
         return along, self._frequencies[1]
 
     @property
@@ -267,15 +269,29 @@ class Levelled:
 
 def design(basis: Basis, x: Floats) -> Design:
     """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
+    if basis.layout is not None:
+        return pooled(basis, x)
     plain = _plain(without_effects(basis), x)
     return plain if basis.effects is None else Levelled(plain, basis, x)
+
+
+def pooled(basis: Basis, x: Floats) -> Pooled:
+    """Return Φ̃ of a basis with levels of categories, which come after the features of points."""
+    assert basis.layout is not None
+    d, columns = len(basis.margin), basis.layout.columns
+    plain = without_effects(basis)
+    which = tuple(
+        column.which(x[:, d + k]) if d + k < x.shape[1] else np.full(len(x), -1)
+        for k, column in enumerate(columns)
+    )
+    return Pooled(matrix(plain, x), plain.root, basis.layout, which)
 
 
 def _plain(basis: Basis, x: Floats) -> Cosines:
     """Return Φ̃ of a basis without levels."""
     d = len(basis.margin)
     x = x[:, :d]
-    if d > FEW:
+    if d > FEW or basis.kinds:
         return Dense(basis, x)
     angles, highest = basis.angles(x), basis.J.max(axis=0)
     ones = [np.ones((len(x), 1))] * (FEW - d)
@@ -289,7 +305,8 @@ def _plain(basis: Basis, x: Floats) -> Cosines:
 def without_effects(basis: Basis) -> Basis:
     """Return a basis without its levels."""
     m = len(basis.J)
-    return basis._replace(root=basis.root[:m], slope=basis.slope[:, :m], effects=None)
+    root, slope = basis.root[:m], basis.slope[:, :m]
+    return basis._replace(root=root, slope=slope, effects=None, layout=None)
 
 
 def matrix(basis: Basis, x: Floats) -> Floats:
@@ -298,21 +315,32 @@ def matrix(basis: Basis, x: Floats) -> Floats:
         which = basis.effects.which(x)
         levels = which[:, None] == np.arange(len(basis.effects.at))
         return np.hstack([matrix(without_effects(basis), x), basis.root[-1] * levels])
-    return basis.root * _cosines(basis, x, list(range(len(basis.margin))), basis.J)
+    return basis.root * functions(basis, x, list(range(len(basis.margin))), basis.J)
 
 
-def _cosines(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
-    """Return products of cosines of some features at points, with these frequencies of them."""
+def functions(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
+    """Return products of functions of some features at points, with these frequencies of them.
+
+    Of the sphere all features are among them, or none.
+    """
     angles = basis.angles(x[:, : len(basis.margin)])
     P = np.ones((len(x), len(J)))
     for a, j in zip(features, J.T, strict=True):
-        if j.any():
+        kind = basis.kinds[a] if basis.kinds else wrapped.LINE
+        if kind == wrapped.LATITUDE:
+            around = basis.kinds.index(wrapped.LONGITUDE)
+            P *= wrapped.sphere(x[:, around], x[:, a], J[:, features.index(around)], j)
+        elif kind == wrapped.CIRCLE:
+            P *= wrapped.circle(x[:, a], j)
+        elif kind == wrapped.LINE and j.any():
             P *= cosines.table(angles[:, a], int(j.max()) + 1)[:, j]
     return P
 
 
 def product(basis: Basis, x: Floats, A: Floats) -> Floats:
     """Return Φ̃A; every point has one level at the most."""
+    if basis.layout is not None:
+        return pooled(basis, x).products(A)
     if basis.effects is None:
         return linear.product(matrix(basis, x), A)
     m, which = len(basis.J), basis.effects.which(x)

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import linear
+from betafield.process import linear, wrapped
 from betafield.process.basis import Effects, Prior
+from betafield.process.blocks import mixed, parameters
 from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, slopes
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import COARSE, Rows
@@ -72,7 +73,8 @@ class Problem(NamedTuple):
 
     def _each(self, amplitude: float, length: float, effect: float) -> Floats:
         """Return one number per hyper-parameter."""
-        levels = [] if self.prior.effects is None else [effect]
+        number = parameters(self.prior.columns) + (self.prior.effects is not None)
+        levels = [effect] * number
         return np.array([amplitude, *[length] * self.rows.d, *levels])
 
     def precision(self, theta: Floats) -> Floats:
@@ -129,7 +131,7 @@ class Fit:
     @property
     def lengths(self) -> Floats:
         """Return the length scales, in units of the box."""
-        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
+        return self.mode.lengths
 
 
 def fit(
@@ -145,7 +147,9 @@ def fit(
     Groups of trials have effects of their own.
     """
     effects = groups(rows) if rows.is_grouped else effects
-    problem = Problem(rows, link, Prior(link.scale, float(rows.n.sum()), smoothness, effects))
+    trials = float(rows.n.sum())
+    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds)
+    problem = Problem(rows, link, prior)
     few = problem._replace(rows=sampled(rows))
     near = None
     if start is None:
@@ -225,14 +229,6 @@ def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     return key
 
 
-def mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return what splitmix64 makes of numbers."""
-    key = key + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
-
-
 def _ascent(problem: Problem, at: Mode) -> Ascent:
     return Ascent(at, slopes(at, problem.rows), at.evidence + problem.log_prior(at.theta))
 
@@ -240,10 +236,11 @@ def _ascent(problem: Problem, at: Mode) -> Ascent:
 def _glanced(problem: Problem) -> Mode:
     """Return the best of the starts, judged by a few scoring steps."""
     best, best_objective, near = None, -np.inf, None
-    d = problem.rows.d
+    d, kinds = problem.rows.d, problem.prior.kinds
+    free = [kind != wrapped.LONGITUDE for kind in kinds or (wrapped.LINE,) * d]
     for length in STARTS.get(d, STARTS_DENSE):
         theta = problem.centre
-        theta[1 : 1 + d] = math.log(length)
+        theta[1 : 1 + d] = np.where(free, math.log(length), theta[1 : 1 + d])
         seen = mode(theta, *problem, near, ROUGH, GLANCE)
         near, objective = seen.f, seen.evidence + problem.log_prior(theta)
         if best is None or objective > best_objective:

@@ -16,17 +16,18 @@ The gradient is exact where Fisher's information is the observed one (logit with
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import linear
+from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature
 from betafield.process.design import Design, design
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import Link
+from betafield.process.pooled import Blocked
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -68,6 +69,12 @@ class Mode(NamedTuple):
     reading: Reading
     evidence: float
 
+    @property
+    def lengths(self) -> Floats:
+        """Return the length scales, in units of the box."""
+        own = np.exp(self.theta[1 : 1 + len(self.basis.margin)])
+        return wrapped.lengths(own, self.basis.kinds)
+
 
 class Slopes(NamedTuple):
     """How a mode and its evidence change with θ.
@@ -78,7 +85,7 @@ class Slopes(NamedTuple):
         Of the evidence.
     information : array of shape (1 + d, 1 + d)
         Expected, of θ.
-    S : array of shape (m, m)
+    S : array of shape (m, m), or Spread with categories
         Covariance of the coefficients.
     leverages : array of shape (r,)
         Variances of the rows' latent values.
@@ -88,7 +95,7 @@ class Slopes(NamedTuple):
 
     gradient: Floats
     information: Floats
-    S: Floats
+    S: Any
     leverages: Floats
     moves: Floats
 
@@ -168,6 +175,8 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
 
 def slopes(mode: Mode, rows: Rows) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
+    if isinstance(mode.curvature, Blocked):
+        return _of_blocks(mode, mode.curvature, rows)
     phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
@@ -177,6 +186,23 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
     gradient = (0.5 * G * (b * b - np.diag(M))).sum(axis=1) + (moves * drift).sum(axis=1)
     information = 0.5 * linear.product(linear.product(G, M * M), _turned(G))
     return Slopes(gradient, information, S, leverages, moves)
+
+
+def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
+    """Return the same with levels of categories: M₀⁻¹ is never made."""
+    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    S = curvature.spread()
+    leverages = phi.forms(S)
+    moves = np.stack([curvature.solve(row) for row in G * b])
+    drift = phi.adjoint(-0.5 * leverages * mode.reading.slope)
+    gradient = (0.5 * G * (b * b - 1.0 + S.diagonal())).sum(axis=1) + (moves * drift).sum(axis=1)
+    core, across, levels = curvature.squares()
+    m, k = core.shape[0], len(levels)
+    G0, G1 = np.ascontiguousarray(G[:, :m]), np.ascontiguousarray(G[:, m : m + k])
+    half = linear.product(linear.product(G1, across), _turned(G0))
+    own = linear.product(linear.product(G0, core), _turned(G0))
+    own += half + half.T + linear.product(linear.product(G1, levels), _turned(G1))
+    return Slopes(gradient, 0.5 * own, S, leverages, moves)
 
 
 def _turned(A: Floats) -> Floats:

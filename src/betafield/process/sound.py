@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betafield.process.boxes import SCALES
+from betafield.process.boxes import SCALES, WRAPPED
 from betafield.process.finding import NEAREST
 from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
@@ -22,12 +22,15 @@ SMOOTHNESS = (0.1, 100.0)
 MOST_NODES, HEAVIEST = 64, 1e6
 
 
-def require_sound(found: Found, d: int) -> None:
-    """Raise unless this can have been found for d features."""
+def require_sound(found: Found, d: int, extra: int = 0) -> None:
+    """Raise unless this can have been found for d features.
+
+    Categories have `extra` hyper-parameters.
+    """
     if not found.components:
         raise ValueError("found: no process; at least one is needed")
     for component in found.components:
-        _require_process(component, d)
+        _require_process(component, d, extra)
     for window in found.windows:
         _require_window(window, d)
     _require_nodes(found)
@@ -63,15 +66,15 @@ def _together(windows: tuple[Window, ...]) -> float:
     return float(np.sum([[w.weight, *w.others] for w in windows], axis=0).max())
 
 
-def _require_process(component: Component, d: int) -> None:
+def _require_process(component: Component, d: int, extra: int = 0) -> None:
     link, smoothness, theta, scale, effect, correlation = component
     is_sound = link in [known.name for known in LINKS]
-    is_sound &= theta.shape == (1 + d + (effect is not None),)
+    is_sound &= theta.shape == (1 + d + extra + (effect is not None),)
     is_sound &= effect is None or 0 <= effect <= d
     is_sound &= 0.0 <= correlation < 1.0
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
-    is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)
+    is_known &= len(scale) in (0, d) and set(scale) <= {*SCALES, *WRAPPED}
     is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
     is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
     if not (is_sound and is_known):

@@ -33,11 +33,13 @@ from betafield.state.common import (
 from betafield.trials import Features
 from betafield.windows import Forest, Places, Shifts
 from betafield.windows.base import METRICS
+from betafield.wraps import Wraps
 
 Floats = npt.NDArray[np.float64]
 
 VALUES = (
     "built",
+    "categories",
     "classes",
     "kind",
     "metric",
@@ -82,7 +84,7 @@ def stored(field: Field) -> tuple[dict[str, Any], Arrays]:
 
 def restored(values: Any, arrays: Arrays) -> Field:
     """Return the field of these values and arrays, all of which must belong to it."""
-    fields = fields_of("values", values, VALUES)
+    fields = fields_of("values", values, VALUES, {"categories": None})
     options = restored_options(fields["options"])
     found = learned(fields, arrays)
     _require_options(options, found)
@@ -137,10 +139,14 @@ def _stored_places(name: str, places: Places) -> Arrays:
 def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
     """Return what values and arrays say; raise unless it can have been learned."""
     left = dict(arrays)
-    features = restored_features(values["n_features"], values["names"])
-    d = features.number
+    features = restored_features(values["n_features"], values["names"], values.get("categories"))
+    d, wraps = features.number, restored_options(values["options"]).wraps(features)
+    measured = _units(left, d, wraps)
     built, waiting = (
-        [_places(left, f"{name}.{i}", d) for i in range(whole(name, values[name], 0, most))]
+        [
+            _places(left, f"{name}.{i}", measured.dimensions)
+            for i in range(whole(name, values[name], 0, most))
+        ]
         for name, most in (("built", MOST_INDEXES), ("waiting", MANY))
     )
     seen = restored_totals(values["seen"])
@@ -148,7 +154,7 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
         plain.labels(values["classes"]),
         features,
         domain(left, d),
-        _units(left, d),
+        measured,
         seen,
         one_of("sharing", values["sharing"], SHARINGS),
         one_of("metric", values["metric"], tuple(METRICS)),
@@ -170,11 +176,11 @@ def domain(left: Arrays, d: int) -> Floats:
     return bounds
 
 
-def _units(left: Arrays, d: int) -> units.Units:
+def _units(left: Arrays, d: int, wraps: Wraps) -> units.Units:
     origin, unit = (taken(left, name, FLOATS, d) for name in ("origin", "unit"))
     require(np.isfinite(origin).all(), "origin", origin.tolist(), "finite numbers")
     require((unit > 0.0).all(), "unit", unit.tolist(), "positive numbers")
-    return units.Units(origin, unit)
+    return units.Units(origin, unit, wraps)
 
 
 def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
@@ -290,7 +296,7 @@ def _require_mean(counts: npt.NDArray[Any]) -> None:
 
 def _require_options(options: Options, found: Learned) -> None:
     """Raise unless options fit what was learned."""
-    require_options(options, found.features.number, len(found.classes))
+    require_options(options, found.features, len(found.classes))
     require(not options.is_smooth, "method", options.method, "windows here")
 
 
@@ -299,7 +305,7 @@ def _require_options(options: Options, found: Learned) -> None:
 
 def as_field(options: Options, found: Learned) -> Field:
     """Return the field that has learned this."""
-    d = found.features.number
+    d = found.units.dimensions
     return Field(
         options,
         found.features,
