@@ -8,7 +8,6 @@ the field learns from such scores: each trial's is of a classifier fitted withou
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,23 +16,21 @@ from scipy.special import logsumexp
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from betafield import checks, trials
+from betafield import checks, success, trials
 from betafield.estimators import SmoothBetaClassifier
+from betafield.folds import divided
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
-Rows = npt.NDArray[np.intp]
-Folds = list[tuple[Rows, Rows]]  # of each, the rows to learn from and those held out
 
-FOLDS = 5
 # What a score is taken from, the best first. Only its order counts. Of two classes, the decision
 # function keeps the order where probabilities are rounded to 0 and 1, and so do their logarithms.
 OF_TWO = ("decision_function", "predict_log_proba", "predict_proba")
@@ -73,11 +70,15 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         the rest.
     n_jobs : int, default=None
         Folds fitted at once, and threads for queries. None: 1; -1: all cores.
+    pos_label : label, default=None
+        Which of two classes is the success, that `posterior` is about; None: the second.
 
     Attributes
     ----------
     classes_ : array
-        The classes, sorted; the second of two is the success.
+        The classes, sorted, as the columns of `predict_proba` are.
+    pos_label_ : label
+        The success, of two classes.
     estimator_ : classifier
         Fitted on all trials.
     field_ : SmoothBetaClassifier, or a list of them
@@ -110,6 +111,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Labels
+    pos_label_: Any
     estimator_: Any
     field_: SmoothBetaClassifier | list[SmoothBetaClassifier]
     n_features_in_: int
@@ -125,12 +127,14 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         bandwidth: float | str = "auto",
         prior: Any = (1.0, 1.0),
         n_jobs: int | None = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.cv = cv
         self.bandwidth = bandwidth
         self.prior = prior
         self.n_jobs = n_jobs
+        self.pos_label = pos_label
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Learn from trials at X with outcomes y. Forgets earlier trials.
@@ -152,12 +156,14 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         outcome = trials.labels(y, n_rows)
         weight = trials.weights(sample_weight, len(outcome))
         classes = _classes(outcome)
+        success.require_label(self.pos_label)
+        successes = success.in_order(classes, self.pos_label)
         estimator = self._chosen_estimator()
         _method(estimator, len(classes))
         # What is wrong with the options shows on two trials, before any classifier is fitted.
         self._field().fit([[0.0], [1.0]], [False, True])
         given, split_params = self._routed(estimator, weight, fit_params)
-        folds = _folds(self.cv, X, outcome, weight, split_params)
+        folds = divided(self.cv, X, outcome, weight, split_params)
 
         scorer = Scorer(estimator, len(classes), _routing())
         with config_context(enable_metadata_routing=False):  # what goes where is settled
@@ -168,12 +174,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         ranks = [Ranks(column, weight) for column in scores.T]
         fields = [
             self._field().fit(rank.places(column), outcome == label, sample_weight=weight)
-            for rank, column, label in zip(ranks, scores.T, classes[-len(ranks) :], strict=True)
+            for rank, column, label in zip(ranks, scores.T, successes[-len(ranks) :], strict=True)
         ]
         scorer.fit(X, outcome, **given)
         self.classes_ = classes
         self.estimator_ = scorer.estimator_
         self.field_ = fields[0] if len(fields) == 1 else fields
+        self._note_success(successes)
         self._scorer_, self._ranks_ = scorer, ranks
         self._note_features()
         return self
@@ -207,7 +214,8 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         """
         each = [field.predict_proba(places) for field, places in self._places(X)]
         if len(each) == 1:
-            return np.asarray(each[0])
+            is_second = bool(self.classes_[1] == self.pos_label_)
+            return np.ascontiguousarray(each[0] if is_second else each[0][:, ::-1])
         means = np.stack([mean[:, 1] for mean in each], axis=1)
         return np.asarray(means / means.sum(axis=1, keepdims=True))
 
@@ -267,6 +275,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
             stacklevel=3,
         )
         return fit_params, {}
+
+    def _note_success(self, classes: Labels) -> None:
+        """Note which class is the success, if there are two."""
+        if len(classes) == 2:
+            self.pos_label_ = classes[1]
+        elif hasattr(self, "pos_label_"):
+            del self.pos_label_
 
     def _note_features(self) -> None:
         """Note what the estimator has noted of features, and nothing else."""
@@ -421,7 +436,7 @@ def _require_numbers(scores: npt.NDArray[np.float32]) -> None:
         raise ValueError(f"estimator: found NaN as the score of X row {row}; a number is needed")
 
 
-# Trials and folds ---------------------------------------------------------------------------
+# Trials -------------------------------------------------------------------------------------
 
 
 def _rows(X: Any) -> tuple[Any, int]:
@@ -442,58 +457,6 @@ def _classes(y: Labels) -> Labels:
             f"y: found {len(classes)} class, {classes.tolist()}; two or more are needed"
         )
     return classes
-
-
-def _folds(
-    cv: Any, X: Any, y: Labels, weight: Floats | None, split_params: dict[str, Any]
-) -> Folds:
-    """Return the folds, in which each trial is held out once, and every class always seen."""
-    classes, number = np.unique(y, return_inverse=True)
-    present = np.ones(len(y)) if weight is None else weight > 0
-    counts = np.bincount(number, present).astype(int)
-    if cv is None:
-        cv = max(2, min(FOLDS, counts.min()))
-    folds = _split(cv, X, y, split_params)
-    for fold, (train, _) in enumerate(folds):
-        seen = np.bincount(number[train], present[train], len(classes))
-        if not seen.all():
-            lost = int(np.argmin(seen))
-            raise ValueError(
-                f"y: class {classes.tolist()[lost]!r} has {counts[lost]} trials of weight above 0, "
-                f"none of them outside fold {fold} of cv; the classifier must see every class"
-            )
-    _require_held_out_once(folds, len(y))
-    return folds
-
-
-def _split(cv: Any, X: Any, y: Labels, split_params: dict[str, Any]) -> Folds:
-    """Return the rows (train, test) of each fold."""
-    if isinstance(cv, Integral):
-        cv = checks.whole("cv", cv, 2, len(y))
-    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
-    try:
-        splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
-        return [(rows[train], rows[test]) for train, test in splits]
-    except (IndexError, TypeError, ValueError) as error:
-        if isinstance(error, ValueError) and (isinstance(cv, int) or hasattr(cv, "split")):
-            raise ValueError(f"cv: {error}") from error  # scikit-learn says what is wrong with it
-        rule = (
-            "a number of folds, a splitter or the rows (train, test) of each fold are needed, "
-            f"from 0 to {len(y) - 1}"
-        )
-        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule}") from error
-
-
-def _require_held_out_once(folds: Folds, n_rows: int) -> None:
-    """Raise for the first trial that is held out by no fold, or more than once."""
-    times = np.zeros(n_rows, dtype=int)
-    for _, test in folds:
-        np.add.at(times, test, 1)
-    if np.any(times != 1):
-        row = int(np.argmax(times != 1))
-        raise ValueError(
-            f"cv: row {row} is held out {times[row]} times; every trial must be held out once"
-        )
 
 
 def _routing() -> bool:

@@ -28,9 +28,10 @@ from scipy.special import ndtri
 from betafield import checks
 from betafield.methods import AnyField
 from betafield.monotone import Monotone
-from betafield.posteriors import LatentNormal
+from betafield.posteriors import LatentNormal, Sampled
 from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
+from betafield.posteriors.latent import moments
 from betafield.process import averages, law, linear
 from betafield.process.design import Design, design, pooled
 from betafield.process.draws import Fields
@@ -67,29 +68,37 @@ class Averages(NamedTuple):
     means : array of shape (c, a)
         Of the averages, per component.
     covariances : array of shape (c, a, a)
+    is_linear : bool
+        Whether covariances are those of fields that are linear in what is unknown, or their own.
     """
 
     weights: Floats
     means: Floats
     covariances: Floats
+    is_linear: bool = True
 
 
-def average(field: AnyField, points: Floats, weights: Any = None, by: Any = None) -> LatentNormal:
+def average(
+    field: AnyField, points: Floats, weights: Any = None, by: Any = None
+) -> LatentNormal | Sampled:
     """Return the posterior of the average over points, or of one average per area."""
     counted, names = shares("weights", weights, len(points)), None if by is None else named(by)
-    found = []
-    for number, rows in enumerate(groups(by, len(points))):
-        own = normalised("weights", counted[rows], names and names[number])
-        found.append(laws(averages_of(field, points[rows], own[None])))
-    return LatentNormal(joined(found))
+    areas = [
+        (points[rows], normalised("weights", counted[rows], names and names[number])[None])
+        for number, rows in enumerate(groups(by, len(points)))
+    ]
+    drawn = _drawn(field)
+    if drawn is not None:
+        return Sampled(np.clip(np.hstack([_averaged(drawn, *each) for each in areas]), 0.0, 1.0))
+    return LatentNormal(joined([laws(averages_of(field, *each)) for each in areas]))
 
 
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     """Return what is believed of averages over points with shares (a, m), which add up to 1."""
+    drawn = _drawn(field)
+    if drawn is not None:
+        return _of_draws(drawn, points, shares)
     if isinstance(field, SmoothField):
-        drawn = _drawn(field)
-        if drawn is not None:
-            return _of_draws(drawn, points, shares)
         return _of_smooth(field.smooth[0], points, shares, field.options.n_jobs)
     post = field.posterior(points)
     x = field.units.scaled(points) / field.width
@@ -98,8 +107,10 @@ def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     return Averages(np.ones(1), mean[None], spread[None])
 
 
-def _drawn(field: SmoothField) -> Monotone | Fields | None:
+def _drawn(field: AnyField) -> Monotone | Fields | None:
     """Return the draws that averages are read off; None if a linear field is near enough."""
+    if not isinstance(field, SmoothField):
+        return None
     if isinstance(field.answering, Monotone):
         return field.answering
     is_weighed = field.totals.distorted and any(m.is_weighed for m in field.smooth[0].members)
@@ -108,18 +119,25 @@ def _drawn(field: SmoothField) -> Monotone | Fields | None:
 
 def _of_draws(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Averages:
     """Return mean and covariance of averages over fields that were drawn."""
+    each = _averaged(drawn, points, shares)
+    mean = each.mean(axis=0)
+    spread = _product((each - mean).T, each - mean) / drawn.size
+    return Averages(np.ones(1), mean[None], spread[None], is_linear=False)
+
+
+def _averaged(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Floats:
+    """Return the averages of every field, shape (size, a)."""
     each = np.zeros((drawn.size, len(shares)))
     for some in blocks(len(points), BLOCK):
         each += _product(drawn.at(points[some]), shares[:, some].T)
-    mean = each.mean(axis=0)
-    spread = _product((each - mean).T, each - mean) / drawn.size
-    return Averages(np.ones(1), mean[None], spread[None])
+    return each
 
 
 def laws(found: Averages) -> Laws:
     """Return the law of every average, normal in log-odds per component."""
     deviations = np.sqrt(np.maximum(np.diagonal(found.covariances, axis1=1, axis2=2), 0.0))
-    centre, deviation = in_log_odds(found.means.ravel(), deviations.ravel())
+    told = in_log_odds if found.is_linear else with_moments
+    centre, deviation = told(found.means.ravel(), deviations.ravel())
     shape, links = found.means.shape, (LOGIT,) * len(found.weights)
     return Laws(links, found.weights, centre.reshape(shape), deviation.reshape(shape))
 
@@ -142,9 +160,24 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     return centre, s
 
 
+def with_moments(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """Return centre and deviation of log-odds with this mean and deviation of π, by halving.
+
+    At a given mean the deviation of π grows with that of its log-odds.
+    """
+    mean = np.clip(mean, INNER, 1.0 - INNER)
+    low, high = np.full_like(mean, np.log(LEAST)), np.full_like(mean, np.log(WIDEST))
+    for _ in range(STEPS):
+        s = np.exp(0.5 * (low + high))
+        centre = averages.centred(LOGIT, mean, s, averages.guessed(LOGIT, mean, s))
+        is_wide = moments(LOGIT, centre, s)[1] > deviation**2
+        low, high = np.where(is_wide, low, np.log(s)), np.where(is_wide, np.log(s), high)
+    return centre, s
+
+
 def contrast(found: Averages) -> Difference:
     """Return the law of the first of two averages less the second."""
-    one, (w, means, covariances) = laws(found), found
+    one, (w, means, covariances, _) = laws(found), found
     s = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     product = s[:, 0] * s[:, 1]
     together = np.divide(covariances[:, 0, 1], product, np.zeros_like(product), where=product > 0)

@@ -13,7 +13,7 @@ from betafield.methods import AnyField
 
 if TYPE_CHECKING:
     from betafield.answers.importance import PartialDependence
-    from betafield.posteriors import LatentNormal
+    from betafield.posteriors import LatentNormal, Sampled
     from betafield.posteriors.contrasts import Difference
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class Answers(Curves):
         cautions.at_points(field, points)
         return draws.fields(field, size, seed).at(points)
 
-    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal:
+    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal | Sampled:
         """Return the posterior of the average of π over the rows of X.
 
         If the rows are points spread over an area, it is the average of the area; if they are the
@@ -92,8 +92,9 @@ class Answers(Curves):
 
         Returns
         -------
-        LatentNormal
-            One row, or one per area; each component is normal on the log-odds scale.
+        LatentNormal or Sampled
+            One row, or one per area; each component is normal on the log-odds scale. For distorted
+            trials and for monotone fields it is a set of draws, the same whenever it is asked for.
 
         Examples
         --------

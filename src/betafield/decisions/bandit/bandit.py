@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks
+from betafield import checks, families
 from betafield._locks import writing
 from betafield.decisions.bandit.arms import Arms
 from betafield.decisions.bandit.fields import ArmField, blank
@@ -134,8 +134,9 @@ class FieldBandit:
         success : bool, or a list of them
         context : array, default=None
             How the trials were distorted, one context for all or one per pull; see
-            `betafield.contexts`.
+            `betafield.contexts`. Its rates must be known.
         """
+        families.refuse("context", context)
         with writing(self):
             numbers = self._waiting(pull)
             alone = isinstance(pull, Pull | Integral)
