@@ -35,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 ROUGH, FINE = 5e-3, 1e-16
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
+# A promise that is smaller than this and no longer falls is rounding, too.
+SMALL = 1e-9
 
 
 class Mode(NamedTuple):
@@ -105,13 +107,16 @@ def mode(
     phi = design(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
-    at = _at(phi, b, rows, link)
+    at, last = _at(phi, b, rows, link), np.inf
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
-        if 0.5 * curvature.form(step) < gain:
+        promised = 0.5 * curvature.form(step)
+        if promised < gain or last <= promised < SMALL:
             break
-        at = _upward(phi, at, step, rows, link)
+        before, at, last = at, _upward(phi, at, step, rows, link), promised
+        if at is before:  # and would be, however often this were tried
+            break
     else:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
