@@ -60,7 +60,7 @@ def experiments(draw, rows=affine | polynomial, most=30, highest=3):
 
 
 def trials_of(t=60, d=1, seed=0, kind="affine"):
-    """Return points, outcomes and contexts; by kind one for all, one a trial, or polynomials."""
+    """Return points, outcomes and contexts; by kind one for all, one per trial, or polynomials."""
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(t, d)), rng.integers(0, 2, size=t)
     if kind == "polynomial":

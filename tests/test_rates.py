@@ -412,7 +412,7 @@ def test_rates_that_nothing_tells_are_warned_of():
         contexts.guess_lapse(Unknown(1, 1), 0.02),
         contexts.attenuated(free),
     ):
-        with pytest.warns(FieldWarning, match="is not known for any trial"):
+        with pytest.warns(FieldWarning, match="is unknown for all trials"):
             model().fit(X, y, context=context)
     half = [free if i % 2 else 0.0 for i in range(60)]
     model().fit(X, y, context=contexts.background(half))  # warnings are errors

@@ -224,7 +224,7 @@ def predict(
     """Tell the probability at points, with intervals.
 
     Writes a table with the features, mean, std, and the ends low and high of a credible interval;
-    of three classes and more p_<class>, low_<class> and so on. Tables of any length are read and
+    of three or more classes p_<class>, low_<class> and so on. Tables of any length are read and
     written some rows at a time.
 
         betafield predict model.beta --grid 200 > curve.csv

@@ -62,6 +62,8 @@ class Study:
     ----------
     name : str
         The name of the study.
+    enough : bool
+        Whether the study had trials enough when it was last asked.
     tokens : dict of str to str
         Tokens by role, known where `create` has made the study; empty otherwise.
 
@@ -97,11 +99,12 @@ class Study:
         rule = "a number of seconds is needed"
         self._patience = checks.number("patience", patience, rule, low=0.0)
         self.name = named[1]
+        self.enough = False
         self.tokens: dict[str, str] = {}
         self._wire = Wire(where, _token(token), checks.positive("timeout", timeout, rule), client)
         self._journal = None if journal is None else Journal(journal, self.name)
         # What was asked here and is pending, to tell trials of one study from another's.
-        self._asked: dict[int, dict[str, float]] = {}
+        self._asked: dict[int, tuple[dict[str, float], str | None]] = {}
         self._lock = threading.RLock()
 
     @classmethod
@@ -182,7 +185,8 @@ class Study:
         self.send()
         answer = self._wire.json("POST", "/asks", body=body, patience=self._patience)
         trials = [Trial.from_dict(each) for each in self._field(answer, "trials", list)]
-        self._asked.update({trial.id: dict(trial) for trial in trials})
+        self._asked.update({trial.id: (dict(trial), body["participant"]) for trial in trials})
+        self.enough = bool(answer.get("enough"))
         return trials[0] if n is None else trials
 
     def _field(self, answer: Any, name: str, kind: type) -> Any:
@@ -206,9 +210,8 @@ class Study:
             a mapping with its `id`. A mapping of features to values, without an id, is recorded as
             a new trial.
         success : bool
-        context : str, mapping or array of shape (p + 1,), default=None
-            The name of one of the study's contexts, rates such as `{"guess": 0.5}`, or the
-            coefficients.
+        context : str or array of shape (p + 1,), default=None
+            The name of one of the study's contexts, or coefficients.
 
         Raises
         ------
@@ -225,6 +228,8 @@ class Study:
                 "trial", trial, Mapping, "a trial, its id or a mapping is needed"
             )
             body |= {"values": plain("trial", dict(told)), "key": key}
+        elif number in self._asked:
+            body["participant"] = self._asked[number][1]
         path = "/trials" if number is None else f"/trials/{number}/outcome"
         if self._journal is None:
             self._send_one({"path": path, "body": body}, self._patience)
@@ -241,7 +246,7 @@ class Study:
         if claim is None:
             return None
         number = checks.whole("trial", claim[0], 0, rule="the id of a trial is needed")
-        known, values = self._asked.get(number), claim[1]
+        known, values = self._asked.get(number, (None, None))[0], claim[1]
         if values and known is not None and dict(values) != known:
             raise ValueError(
                 f"trial: found {checks.spelled(dict(values))} as number {number}, which is none of "
@@ -313,20 +318,25 @@ class Study:
     # Knowing.
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return all trials in the order in which they came, one dict each."""
+        """Return all trials in the order in which they came, one dict each.
+
+        As `Experiment.trials`: the features, and `id`, `state`, `success`, `context` and `why`;
+        and `participant`, `expired`, and when they were asked for and ended.
+        """
+        return [{**row.pop("values"), **row} for row in self._rows()]
+
+    def _rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        after: Any = None
-        while True:
-            query = {"limit": PAGE} | ({} if after is None else {"after": after})
-            answer = self._read("/trials", query)
-            rows += self._field(answer, "rows", list)
+        after: Any = -1
+        while after is not None:
+            answer = self._read("/trials", {"after": after, "limit": PAGE})
+            rows += self._field(answer, "trials", list)
             after = answer.get("next")
-            if after is None:
-                return rows
+        return rows
 
     def pending(self) -> list[Trial]:
         """Return the trials that were asked for, by anybody, and not told or abandoned yet."""
-        return [_trial(row) for row in self.trials() if row.get("state") == "pending"]
+        return [Trial.from_dict(row) for row in self._rows() if row.get("state") == "pending"]
 
     def status(self) -> dict[str, Any]:
         """Return what is known, how sure, and how many trials are still needed.
@@ -354,7 +364,8 @@ class Study:
         Returns
         -------
         dict
-            `points`, and arrays `mean`, `low` and `high`.
+            `points`, a list of mappings, and arrays `mean`, `low` and `high`, NaN before the first
+            trial.
         """
         query: dict[str, Any] = {"level": checks.share("level", level)}
         if points is None:
@@ -364,7 +375,10 @@ class Study:
             columns = {name: checks.finite(f"points, {name}", told[name]) for name in told}
             query |= {str(name): np.atleast_1d(column).tolist() for name, column in columns.items()}
         answer = self._read("/posterior", query)
-        arrays = {n: np.array(self._field(answer, n, list)) for n in ("mean", "low", "high")}
+        arrays = {
+            name: np.array(self._field(answer, name, list), dtype=np.float64)
+            for name in ("mean", "low", "high")
+        }
         return {"points": answer.get("points"), **arrays}
 
     @property
@@ -440,16 +454,14 @@ def _participant(participant: Any) -> str | None:
 
 
 def _context(context: Any) -> Any:
-    """Return a context as JSON has it: a name, rates or coefficients."""
+    """Return a context as JSON has it: a name or coefficients."""
     if context is None or isinstance(context, str):
         return context
-    if isinstance(context, Mapping):
-        return plain("context", context)
     found = contexts(context, 1)
     if not isinstance(found, np.ndarray):
         raise TypeError(
-            f"context: found {type(context).__name__}; the name of a context of the study, rates or "
-            "coefficients are needed"
+            f"context: found {type(context).__name__}; the name of one of the study's contexts "
+            "or coefficients are needed"
         )
     return found.ravel().tolist()
 
@@ -462,10 +474,3 @@ def _goal(goal: Any) -> Any:
     if "p" in told:
         told["level"] = told.pop("p")
     return {"kind": type(goal).__name__, **told}
-
-
-def _trial(row: Mapping[str, Any]) -> Trial:
-    """Return the trial of a row of the list."""
-    about = ("id", "state", "success", "context", "why", "participant", "values")
-    values = row.get("values") or {name: row[name] for name in row if name not in about}
-    return Trial.from_dict({"id": row["id"], "values": values, "why": row.get("why") or ""})

@@ -31,7 +31,7 @@ MEAN_MAP, UNCERTAINTY_MAP = "viridis", "magma_r"
 CHANCE_MAP = "cividis"
 # Longer names are cut.
 LONGEST = 40
-# Places that are marked at the most.
+# Places that are marked at most.
 MARKED = 2_000
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +13,7 @@ from betafield.server import tokens
 from betafield.server.metrics import Metrics
 from betafield.server.problems import Problem
 from betafield.server.schemas import NAME
-from betafield.server.security import Bucket, host_of
+from betafield.server.security import Bucket
 from betafield.server.studies import Studies
 from betafield.server.study import Study
 from betafield.server.tokens import Holder, Tokens
@@ -93,7 +93,8 @@ def study_for(*roles: str) -> Callable[..., Awaitable[Study]]:
     ) -> Study:
         tokens.require(holder, study, roles)
         studies = hub_of(request).studies
-        return studies.known(study) or await run_in_threadpool(studies.find, study)
+        known = studies.known(study)
+        return await run_in_threadpool(studies.find, study) if known is None else known
 
     return found
 
@@ -104,5 +105,3 @@ Owned = Annotated[Study, Depends(study_for("owner"))]
 Run = Annotated[Study, Depends(study_for("owner", "run"))]
 Viewed = Annotated[Study, Depends(study_for("owner", "view"))]
 Shared = Annotated[Hub, Depends(hub_of)]
-
-__all__ = ["Any", "Authenticated", "Hub", "Operator", "Owned", "Run", "Viewed", "host_of"]

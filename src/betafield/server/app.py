@@ -32,7 +32,9 @@ PROBLEM: dict[str, Any] = {
                 "type": "object",
                 "required": ["type", "title", "status", "detail", "instance"],
                 "properties": {
-                    **dict.fromkeys(("type", "title", "detail", "instance"), {"type": "string"}),
+                    **{
+                        name: {"type": "string"} for name in ("type", "title", "detail", "instance")
+                    },
                     "status": {"type": "integer"},
                 },
             }
@@ -81,9 +83,10 @@ def create_app(
         version=__version__,
         description="Ask where to test next, tell what happened; see docs/server.md.",
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses={status: PROBLEM for status in STATUSES},
+        responses=dict.fromkeys(STATUSES, PROBLEM),
     )
     app.state.hub = hub
     for routes in (operating, studies, trials, knowing, pages):

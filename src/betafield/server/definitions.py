@@ -87,7 +87,7 @@ class Definition:
         given = dict(checks.instance("study", values, Mapping, "a mapping is needed"))
         for name in given:
             checks.one_of("study", name, FIELDS)
-        usual = {name: None for name in FIELDS} | {"pending_seconds": 600.0}
+        usual = dict.fromkeys(FIELDS) | {"pending_seconds": 600.0}
         told = usual | {name: value for name, value in given.items() if value is not None}
         told["seed"] = seed_of(told["seed"])
         study = cls(json.loads(json.dumps(told, allow_nan=False)))
@@ -189,7 +189,8 @@ class Definition:
         """Return the context that a client names, or whose coefficients it tells."""
         if given is None:
             return None
-        return checked_contexts(self._coefficients("context", given), 1)
+        context: Context = checked_contexts(self._coefficients("context", given), 1)
+        return context
 
     def _coefficients(self, what: str, given: Any) -> Any:
         if isinstance(given, str):
@@ -200,7 +201,8 @@ class Definition:
     def outcome(self, success: bool, given: Any) -> Context | None:
         """Return the context of an outcome that can be learned; raise for any other."""
         key = json.dumps([bool(success), given], sort_keys=True)
-        return self._probed(key)
+        context: Context | None = self._probed(key)
+        return context
 
     @cached_property
     def _probed(self) -> Any:
@@ -297,6 +299,6 @@ def parsed(text: str, is_yaml: bool) -> Any:
             return super().compose_node(parent, index)
 
     try:
-        return yaml.load(text, Plain)  # noqa: S506 (a SafeLoader)
+        return yaml.load(text, Plain)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"study: found text that is no YAML: {error}") from error

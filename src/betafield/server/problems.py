@@ -11,7 +11,7 @@ MEDIA_TYPE = "application/problem+json"
 LONGEST = 1000
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)
     """A request that cannot be answered as it was meant.
 
     Parameters

@@ -2,7 +2,7 @@
 
 The logarithmic method. A forest is a list of indexes, each larger than all after it taken
 together; new places join every index that is not, in one build. A trial thus moves to an
-index of at least twice the size each time it moves, log₂(t) times at the most, and a query
+index of at least twice the size each time it moves, log₂(t) times at most, and a query
 sums over at most log₂(t) indexes. Sums are integers: how the trials are spread over the
 indexes cannot be seen in the answer.
 
@@ -15,9 +15,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from betafield._jit import kernel
 from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
@@ -191,7 +189,7 @@ class Forest:
 
         def answer(chunk: slice) -> None:
             parts = [index.sums(ordered[chunk], radius) for index in indexes]
-            _put(self._added(span, parts), order[chunk], out)
+            out[order[chunk]] = self._added(span, parts)
 
         run(answer, len(queries), n_jobs)
         return out
@@ -280,7 +278,7 @@ class Standing:
         parts = [self._of(index, radius, known) for index in indexes]
         self._last = radius, list(zip(indexes, parts, strict=True))
         out = np.empty((len(self.queries), forest.width + span[1]), dtype=np.int64)
-        _put(forest._added(span, parts), self._order, out)
+        out[self._order] = forest._added(span, parts)
         return out
 
     def _of(self, index: Index, radius: float, known: list[tuple[Index, Ints]]) -> Ints:
@@ -288,14 +286,6 @@ class Standing:
         kept = (sums for other, sums in known if other is index)
         sums = next(kept, None)
         return index.sums(self._ordered, radius) if sums is None else sums
-
-
-@kernel
-def _put(rows: Ints, order: npt.NDArray[np.intp], out: Ints) -> None:
-    """Do out[order] = rows without the GIL, which NumPy would hold against other threads."""
-    for i in range(order.size):
-        for k in range(out.shape[1]):
-            out[order[i], k] = rows[i, k]
 
 
 def _places(part: Index | Places) -> Places:

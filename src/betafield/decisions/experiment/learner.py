@@ -166,16 +166,18 @@ def _by_kind(contexts: Sequence[Context | None]) -> Iterator[tuple[list[int], An
     """Return which trials have contexts of one kind, and those: none, so many, or of rates."""
     kinds: dict[Any, list[int]] = {}
     for i, context in enumerate(contexts):
-        is_array = isinstance(context, np.ndarray)
-        kind = context.size if is_array else None if context is None else ("family", i)
-        kinds.setdefault(kind, []).append(i)
-    for kind, which in kinds.items():
-        if kind is None:
-            yield which, None
-        elif isinstance(kind, tuple):
-            yield which, contexts[which[0]]
-        else:
-            yield which, np.concatenate([np.atleast_2d(contexts[i]) for i in which])
+        kinds.setdefault(_kind(context, i), []).append(i)
+    for which in kinds.values():
+        some = [contexts[i] for i in which]
+        arrays = [np.atleast_2d(one) for one in some if isinstance(one, np.ndarray)]
+        yield which, np.concatenate(arrays) if arrays else some[0]
+
+
+def _kind(context: Context | None, i: int) -> Any:
+    """Return what contexts that are learned together have in common."""
+    if isinstance(context, np.ndarray):
+        return context.size
+    return None if context is None else ("family", i)
 
 
 def _is_quick(field: AnyField) -> bool:

@@ -22,6 +22,7 @@ from betafield.server.access import (
     hub_of,
 )
 from betafield.server.problems import missing
+from betafield.server.routes.answering import answered
 
 router = APIRouter(tags=["pages"], default_response_class=HTMLResponse)
 # A page may load and reach its own server only.
@@ -111,6 +112,12 @@ def _plotly() -> Path | None:
     return path if path.is_file() else None
 
 
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    """Return the description of all routes."""
+    return answered(request.app.openapi())
+
+
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
     """Show all routes; nothing is loaded from elsewhere."""
@@ -119,9 +126,8 @@ async def docs(request: Request) -> Response:
     for path, methods in schema["paths"].items():
         for method, about in methods.items():
             told = html.escape(about.get("description", about.get("summary", "")))
-            rows.append(
-                f"<tr><td><code>{method.upper()} {html.escape(path)}</code></td><td>{told}</td></tr>"
-            )
+            called = f"<code>{method.upper()} {html.escape(path)}</code>"
+            rows.append(f"<tr><td>{called}</td><td>{told}</td></tr>")
     table = f"<table>{''.join(rows)}</table>"
     link = '<p>The whole description: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1).</p>'
     return _page(_document("Routes", link + table))
