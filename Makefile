@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-paper test-library test-long chromium kernels environments test-previous lint types check bench bench-variational bench-scale bench-faults docs paper paper-quick clean
+.PHONY: help demo test test-paper test-long chromium kernels environments test-previous lint types check bench bench-variational bench-scale bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,14 +24,11 @@ demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, sa
 PARALLEL := --numprocesses auto --dist worksteal
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test:  ## the test suite, but for what takes long
-	@$(MAKE) --no-print-directory --jobs 1 test-paper test-library
+test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL)
 
-test-paper: $(VENV)/.compiled  ## the paper's experiments, reduced
+test-paper: $(VENV)/.compiled  ## the paper's experiments alone, reduced
 	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
-
-test-library: $(VENV)/.compiled chromium  ## all other tests
-	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --ignore=tests/test_paper.py
 
 test-long: $(VENV)/.compiled chromium  ## all tests, ten times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase

@@ -114,14 +114,17 @@ def mode(
     phi = design(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
-    at, before = _at(phi, b, rows, link), None
+    at = _at(phi, b, rows, link)
+    before: tuple[Floats, Floats] | None = None
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
         if 0.5 * curvature.form(step) < gain:
             break
-        way, before = _mixed(target, step, before) - at.b, (target, step)
-        at = _upward(phi, at, way, rows, link)
+        new = _upward(phi, at, _mixed(target, step, before) - at.b, rows, link)
+        if new is at and before is None:  # and would be, however often this were tried
+            break
+        at, before = new, None if new is at else (target, step)
     else:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
