@@ -1,4 +1,4 @@
-"""Mixtures of posteriors: what is believed when several explanations of the trials remain.
+"""Mixtures of posteriors, for several competing explanations of the trials.
 
 Sums over components are sums of non-negative terms, so nothing cancels. A quantile lies between the
 least and the greatest quantile of its components, and is solved for.
