@@ -52,8 +52,8 @@ class Threshold:
 
     Each draw is a whole curve, made monotone, and the place where it crosses the level is a draw of
     the threshold. A curve that does not cross the level within the domain counts as the end beyond
-    which it would; `not_reached` is the share of such draws. So if an interval ends at an end of the
-    domain, it means "there, or beyond".
+    which it would; `not_reached` is the share of such draws. So if an interval ends at an end of
+    the domain, it means "there, or beyond".
 
     Parameters
     ----------
