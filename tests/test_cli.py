@@ -1172,7 +1172,7 @@ def test_a_plan_before_the_first_trial(say):
     needed = guarantees.trials_needed(0.01, 2, 1.0)
     assert out.startswith(f"{needed:,} trials")
     status, out, _ = say("plan", "--trials", str(needed), *asked)
-    assert "make the error 0.1 or less" in " ".join(out.split())
+    assert "make the root mean square error 0.1 or less" in " ".join(out.split())
 
 
 def test_a_plan_with_a_model(say):
