@@ -412,7 +412,7 @@ def rows_labels(path):
 def test_counts_have_their_success(refuse):
     write_csv("t.csv", ["x", "k", "n"], [1, 2, 3], [1, 2, 3], [4, 4, 4])
     counted = ("--successes", "k", "--trials", "n", "--features", "x")
-    refuse(2, "--success: found beside --successes", "fit", "t.csv", *counted, "--success", "1")
+    refuse(2, "--success: found with --successes", "fit", "t.csv", *counted, "--success", "1")
 
 
 def test_columns_of_contexts_are_no_features(say):

@@ -86,7 +86,7 @@ def present(some: Trials) -> Trials:
     if not number:
         return some
     if not is_there.any():
-        raise ValueError("X: every row has a missing value; one at least must have none")
+        raise ValueError("X: every row has a missing value; at least one must have none")
     warnings.warn(
         f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
         f"is row {int(np.argmin(is_there))}",

@@ -199,11 +199,11 @@ def _require_outcome_or_counts(
     if (successes is None) != (trials is None):
         raise UsageError("--successes, --trials: found one of them; give both, or --outcome")
     if successes is not None and outcome is not None:
-        raise UsageError("--outcome: found beside --successes; name either outcomes or counts")
+        raise UsageError("--outcome: found with --successes; name either outcomes or counts")
     if successes is not None and weights is not None:
-        raise UsageError("--weights: found beside --successes; rows are counted already")
+        raise UsageError("--weights: found with --successes; rows are counted already")
     if successes is not None and success is not None:
-        raise UsageError("--success: found beside --successes; successes are counted already")
+        raise UsageError("--success: found with --successes; successes are counted already")
 
 
 # Asking ------------------------------------------------------------------------------------

@@ -284,7 +284,7 @@ def _normalised(log_weights: Floats) -> Floats:
     largest = log_weights.max(axis=1, keepdims=True)
     if (largest == -np.inf).any():
         row = int(np.argmax(largest == -np.inf))
-        raise ValueError(f"log_weights row {row}: found -inf only; one at least must be finite")
+        raise ValueError(f"log_weights row {row}: found -inf only; at least one must be finite")
     shifted = log_weights - largest
     result = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     result.flags.writeable = False

@@ -158,7 +158,7 @@ def simulate(
 def _seeds(seeds: Any) -> list[int]:
     given = checks.items("seeds", seeds, "a list of whole numbers is needed")
     if not given:
-        raise ValueError("seeds: found none; one at least is needed")
+        raise ValueError("seeds: found none; at least one is needed")
     return [checks.whole(f"seeds[{i}]", seed, low=0) for i, seed in enumerate(given)]
 
 
