@@ -494,11 +494,11 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (1, "must end in", ["fit", "line.beta"]),
         (1, "has no column 'x'", ["fit", "trials.csv", "--features", "x", "--outcome", "success"]),
         (1, "has no column 'rate'", [*TRIALS, "--background", "rate"]),
-        (1, "line.beta is there already; --force", [*TRIALS, "--out", "line.beta"]),
+        (1, "line.beta already exists; --force", [*TRIALS, "--out", "line.beta"]),
         (1, "is a folder", [*TRIALS, "--out", "."]),
         (1, "no folder nowhere", [*TRIALS, "--out", "nowhere/m.beta"]),
         (2, "both are needed", ["fit", "codling.csv", "--successes", "dead"]),
-        (2, "beside --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
+        (2, "with --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
         (2, "--weights", ["fit", "x", "--successes", "a", "--trials", "b", "--weights", "c"]),
         (2, "--specificity is needed", [*TRIALS, "--sensitivity", "0.9"]),
         (2, "--truth is needed", [*TRIALS, "--yes", "0.9"]),
@@ -1076,7 +1076,7 @@ def test_a_report_tells_the_command_that_made_it(say, refuse):
     assert say(*arguments) == (0, "", "")
     page = html.unescape(Path("my report.html").read_text(encoding="utf-8"))
     assert shlex.join(["betafield", *arguments]) in page
-    refuse(1, "my report.html is there already", *arguments)
+    refuse(1, "my report.html already exists", *arguments)
 
 
 def test_info_for_people_and_for_programs(say):

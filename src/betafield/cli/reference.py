@@ -14,9 +14,9 @@ from betafield.cli.usage import FAILED, INTERRUPTED, NAME, USAGE
 
 START = f"""# Commands
 
-This page repeats `{NAME} COMMAND --help`; `python -m betafield.cli.reference` generates it. [From the
-command line](command_line.md) is an introduction. `pip install '.[cli,files,report]'` in a checkout
-installs what the commands need.
+This page repeats `{NAME} COMMAND --help`; `python -m betafield.cli.reference` generates it.
+[From the command line](command_line.md) is an introduction. `pip install '.[cli,files,report]'` in
+a checkout installs what the commands need.
 
 | exit status | meaning |
 |---|---|
