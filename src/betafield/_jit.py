@@ -18,9 +18,9 @@ def kernel(function: F) -> F:
     Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
     a trial that lies exactly on the border of a window.
     """
-    compiled = numba.njit(
-        nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True
-    )(function)
+    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(
+        function
+    )
     return cast("F", _whole(_of_any_value(compiled)))
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from betafield.monotone import Monotone
     from betafield.posteriors import Posterior
     from betafield.process.blocks import Arrangement
+    from betafield.process.draws import Fields
     from betafield.process.found import Found
     from betafield.process.model import Smooth
     from betafield.process.sums import Sums as ProcessSums
@@ -294,6 +295,14 @@ class SmoothField:
         (smooth,) = self.smooth
         grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
         return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
+
+    @functools.cached_property
+    def drawn(self) -> Fields:
+        """Fields drawn from the joint posterior, the same whenever they are asked for."""
+        from betafield.process.draws import SIZE, Fields
+        from betafield.process.noise import Seed
+
+        return Fields(self.smooth[0], SIZE, Seed((0,)), self.options.n_jobs)
 
     @property
     def length_scales(self) -> Floats:

@@ -179,7 +179,7 @@ def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
     reach = 0.0
     for a in range(queries.shape[1]):
         apart = abs(queries[i, a] - places[j, a])
-        reach = apart if apart > reach else reach
+        reach = max(reach, apart)
     # reach = mantissa · 2^exponent, mantissa in [½, 1)
     mantissa, exponent = math.frexp(reach)
     steps = 2 * (exponent + 9) + 1
@@ -187,10 +187,8 @@ def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
         steps -= 1
     if mantissa == 0.5:
         steps -= 1
-    if steps < 1:
-        steps = 1
-    if steps > widths - 1:
-        steps = widths - 1
+    steps = max(steps, 1)
+    steps = min(steps, widths - 1)
     if reach == 0.0:
         steps = 0
     return steps

@@ -34,6 +34,8 @@ Floats = npt.NDArray[np.float64]
 
 # Scoring ends where a step promises a smaller gain: on the way, and for a mode that is kept.
 ROUGH, FINE = 5e-3, 1e-16
+# How much of the step before is mixed in at the most.
+MIXED = 4.0
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
@@ -106,13 +108,14 @@ def mode(
     phi = design(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
-    at = _at(phi, b, rows, link)
+    at, before = _at(phi, b, rows, link), None
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
         if 0.5 * curvature.form(step) < gain:
             break
-        at = _upward(phi, at, step, rows, link)
+        way, before = _mixed(target, step, before) - at.b, (target, step)
+        at = _upward(phi, at, way, rows, link)
     else:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
@@ -138,6 +141,20 @@ def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats
     """Return M₀ at latent values, and where a whole scoring step leads."""
     curvature = phi.curvature(reading.information)
     return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
+
+
+def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -> Floats:
+    """Return where to go: scoring's target and that before, mixed so that their steps cancel.
+
+    Expected curvature is not the observed one where links are not canonical or trials distorted:
+    steps of scoring then shrink by a constant factor each, and Anderson's mixing makes up for it.
+    """
+    if before is None:
+        return target
+    change = step - before[1]
+    square = float(np.sum(change * change))
+    share = float(np.sum(step * change)) / square if square > 0.0 else 0.0
+    return np.asarray(target - np.clip(share, -MIXED, MIXED) * (target - before[0]))
 
 
 def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:

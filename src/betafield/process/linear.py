@@ -54,19 +54,19 @@ def factor(A: Floats) -> Floats:
     the rest of such a row, which is rounding alone, is dropped.
     """
     U = np.triu(A)
-    _eliminate(U, U, True, np.empty(len(U)))
+    eliminate(U, U, True, np.empty(len(U)))
     return U
 
 
 def inverse(U: Floats) -> Floats:
     """Return (U′U)⁻¹."""
     half = np.eye(len(U))  # U′⁻¹, lower triangular
-    _eliminate(U, half, False, np.empty(len(U)))
+    eliminate(U, half, False, np.empty(len(U)))
     return _mirrored(_multiplied(np.ascontiguousarray(half.T), half, TRIANGLES))
 
 
 @kernel
-def _eliminate(U: Floats, X: Floats, is_factor: bool, scales: Floats) -> None:
+def eliminate(U: Floats, X: Floats, is_factor: bool, scales: Floats) -> None:
     """Put U′⁻¹X into the lower triangle of X; or, X being U and A, U with U′U = A into the upper.
 
     Row by row, X[i] = (X[i] − Σ_k U[k, i] X[k]) / U[i, i], k < i.
@@ -114,12 +114,13 @@ def _solve(U: Floats, x: Floats) -> None:
 def backward(U: Floats, Y: Floats) -> Floats:
     """Return X with U X = Y, for Y of shape (m, k)."""
     X = Y.copy()
-    _backward(U, X, np.empty(len(U)))
+    substitute(U, X, np.empty(len(U)))
     return X
 
 
 @kernel
-def _backward(U: Floats, X: Floats, scales: Floats) -> None:
+def substitute(U: Floats, X: Floats, scales: Floats) -> None:
+    """Put U⁻¹X into X."""
     m, k = X.shape
     for i in range(m - 1, -1, -1):
         for j in range(i + 1, m):
@@ -164,6 +165,5 @@ def add_product(A: Floats, B: Floats, part: int, out: Floats) -> None:
                 high = i + 1
             if first < count:
                 size = count - first
-                if size > BLOCK:
-                    size = BLOCK
+                size = min(size, BLOCK)
                 add_rows(out, i, 0, high, A[i, first:], B, first, size)
