@@ -223,7 +223,7 @@ _put_under: list[PutUnder] = []
 
 
 def makes_under(function: PutUnder) -> PutUnder:
-    """Make a function what `Posterior.under` calls, for its module builds on this one."""
+    """Make a function what `Posterior.under` calls, because its module builds on this one."""
     _put_under[:] = [function]
     return function
 
