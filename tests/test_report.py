@@ -372,7 +372,7 @@ def test_the_widest_gap_is_told():
         (lambda: SmoothBetaClassifier(0.5).fit(*trials(50)), "only 50 trials"),
         (KINDS["all succeed"], "No trial ended in failure"),
         (KINDS["constant feature"], "x1 is constant"),
-        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, and the prior"),
+        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, so the prior"),
         (
             lambda: SmoothBetaClassifier().fit(
                 np.r_[trials(1_000)[0], [[5.0]]], [0, 1, 1] * 333 + [1, 0]
