@@ -297,7 +297,7 @@ halves = st.integers(-6, 6).map(lambda number: number / 2)  # so that many are e
 @given(st.lists(st.tuples(halves, st.integers(0, 3)), min_size=1), st.lists(halves))
 def test_the_rank_is_that_of_scipy_with_each_trial_as_often_as_its_weight(rows, new):
     scores, weight = np.array(rows).T
-    weight[0] += 1  # one at least is there
+    weight[0] += 1  # at least one is there
     ranks = np.sin(np.pi / 2 * Ranks(scores, weight).places(new)[:, 0]) ** 2
     repeated = scores.repeat(weight.astype(int))
     expected = [percentileofscore(repeated, score, kind="mean") / 100 for score in new]

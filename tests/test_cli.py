@@ -304,10 +304,8 @@ def test_what_may_be_wrong_with_the_trials_is_a_note():
     asked = ["fit", "flat.csv", "--outcome", "y", "--features", "x,c"]
     run = program(*asked, text=True)
     assert run.returncode == 0
-    assert (
-        run.stderr
-        == "betafield: 'c' is constant, 7; it carries no information and can be left out\n"
-    )
+    said = "'c' is constant, 7; it carries no information and can be left out"
+    assert run.stderr == f"betafield: {said}\n"
     run = program(*asked, "--force", "--quiet", text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
@@ -385,7 +383,7 @@ def test_rates_that_are_not_known(say, refuse):
     status, told, err = say(*asked, "--guess", "1/2", "--lapse", "~Beta(1.5, 30)")
     assert status == 0
     assert "--lapse is not known, Beta(1.5, 30)" in err
-    assert "lapse was not known: 0." in told
+    assert "lapse was unknown and is estimated as 0." in told
     twin = SmoothBetaClassifier(method="process").fit(
         pa.table({"x": x}),
         rows_labels("t.csv"),
@@ -414,7 +412,7 @@ def rows_labels(path):
 def test_counts_have_their_success(refuse):
     write_csv("t.csv", ["x", "k", "n"], [1, 2, 3], [1, 2, 3], [4, 4, 4])
     counted = ("--successes", "k", "--trials", "n", "--features", "x")
-    refuse(2, "--success: found beside --successes", "fit", "t.csv", *counted, "--success", "1")
+    refuse(2, "--success: found with --successes", "fit", "t.csv", *counted, "--success", "1")
 
 
 def test_columns_of_contexts_are_no_features(say):
@@ -496,11 +494,11 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (1, "must end in", ["fit", "line.beta"]),
         (1, "has no column 'x'", ["fit", "trials.csv", "--features", "x", "--outcome", "success"]),
         (1, "has no column 'rate'", [*TRIALS, "--background", "rate"]),
-        (1, "line.beta is there already; --force", [*TRIALS, "--out", "line.beta"]),
+        (1, "line.beta already exists; --force", [*TRIALS, "--out", "line.beta"]),
         (1, "is a folder", [*TRIALS, "--out", "."]),
         (1, "no folder nowhere", [*TRIALS, "--out", "nowhere/m.beta"]),
-        (2, "both are needed", ["fit", "codling.csv", "--successes", "dead"]),
-        (2, "beside --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
+        (2, "give both", ["fit", "codling.csv", "--successes", "dead"]),
+        (2, "with --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
         (2, "--weights", ["fit", "x", "--successes", "a", "--trials", "b", "--weights", "c"]),
         (2, "--specificity is needed", [*TRIALS, "--sensitivity", "0.9"]),
         (2, "--truth is needed", [*TRIALS, "--yes", "0.9"]),
@@ -737,7 +735,7 @@ def test_answers_do_not_hide_features(say):
         (1, "3 classes", ["kinds.beta", "--grid", "3", "--band", "1"]),
         (2, "must end in", ["line.beta", "--grid", "3", "--out", "x.txt"]),
         (2, "--format: found 'xml'", ["line.beta", "--grid", "3", "--format", "xml"]),
-        (1, "points.csv is there", ["line.beta", "--grid", "3", "--out", "points.csv"]),
+        (1, "points.csv already exists", ["line.beta", "--grid", "3", "--out", "points.csv"]),
         (1, "codling.csv: has no column 'difficulty'", ["line.beta", "--at", "codling.csv"]),
         (1, "none.csv", ["line.beta", "--at", "none.csv"]),
     ],
@@ -1078,7 +1076,7 @@ def test_a_report_tells_the_command_that_made_it(say, refuse):
     assert say(*arguments) == (0, "", "")
     page = html.unescape(Path("my report.html").read_text(encoding="utf-8"))
     assert shlex.join(["betafield", *arguments]) in page
-    refuse(1, "my report.html is there already", *arguments)
+    refuse(1, "my report.html already exists", *arguments)
 
 
 def test_info_for_people_and_for_programs(say):
@@ -1174,7 +1172,7 @@ def test_a_plan_before_the_first_trial(say):
     needed = guarantees.trials_needed(0.01, 2, 1.0)
     assert out.startswith(f"{needed:,} trials")
     status, out, _ = say("plan", "--trials", str(needed), *asked)
-    assert "make the error 0.1 or less" in " ".join(out.split())
+    assert "make the root mean square error 0.1 or less" in " ".join(out.split())
 
 
 def test_a_plan_with_a_model(say):

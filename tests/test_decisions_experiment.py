@@ -591,7 +591,7 @@ def test_no_point_of_a_space_is_beyond_its_bounds(low, high):
         ({"goal": Compare(POINTS), "spread": 0.1}, ValueError, "tested repeatedly"),
         ({"observed": ["z"]}, ValueError, r"^observed\[0\]: found 'z'"),
         ({"observed": ["x", np.ones(2)]}, ValueError, r"^observed\[1\]: found array"),
-        ({"observed": ["x", "y"]}, ValueError, "one at least must be chosen"),
+        ({"observed": ["x", "y"]}, ValueError, "at least one must be chosen"),
         ({"observed": "x"}, TypeError, "a list of features"),
         ({"seed": 1.5}, ValueError, "^random_state: found 1.5"),
         ({"seed": 2**63}, ValueError, "^random_state: found 9223372036854775808"),

@@ -415,3 +415,5 @@ def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_
     reference = (site / "api" / "classifier.html").read_text(encoding="utf-8")
     assert 'id="betafield.estimators.SmoothBetaClassifier.partial_fit"' in reference
     assert "the Smooth Beta Process" in reference
+    assert (site / "search" / "search_index.js").is_file()  # search works from disk
+    assert 'class="arithmatex"' in (site / "how_it_works.html").read_text(encoding="utf-8")

@@ -734,7 +734,7 @@ def test_names_are_names(path):
 def test_a_link_stays_and_its_target_is_replaced(tmp_path):
     (tmp_path / "far").mkdir()
     os.symlink("far/model", tmp_path / "link")
-    for model in (small()["line"], small()["exact"]):  # a link to nothing, and one to a file
+    for model in (small()["line"], small()["exact"]):  # a broken link, and one to a file
         model.save(tmp_path / "link")
         assert (tmp_path / "link").is_symlink()
         assert os.listdir(tmp_path / "far") == ["model"]

@@ -20,7 +20,7 @@ Where trials under different contexts are kept by their likelihoods, "exact" sha
 
     R(θ) = Π_i l_i(θ + h + L r_i) / l_i(θ + L r_i)
 
-has a mean of at most 1 if π(x) ≤ θ, for the mean of each factor rises with π(x_i) and is 1 where
+has a mean of at most 1 if π(x) ≤ θ, because the mean of each factor rises with π(x_i) and is 1 if
 π(x_i) = θ + L r_i. So R ≥ 1/δ has a probability of at most δ (Markov), and the lower end is the
 first θ that this does not exclude. Which step h shows best that π is larger is not known before:
 R is the mean over some of them. The upper end is its mirror image.

@@ -1,8 +1,9 @@
 """FieldCalibratedClassifier: the score of any classifier, read as a probability with an interval.
 
-In many dimensions no trial is near another. A classifier makes one score of all features, and on
-this one feature a field learns P(success | score). New points will be such as it has not seen, so
-the field learns from such scores: each trial's is of a classifier fitted without its fold.
+In many dimensions no trial is near another. A classifier combines all features into one score, and
+a field learns P(success | score) on this one feature. Because new points are unseen by the
+classifier, the field learns from held-out scores: each trial is scored by a classifier that was
+fitted without its fold.
 """
 
 from __future__ import annotations
@@ -42,36 +43,36 @@ OF_MORE = ("predict_log_proba", "predict_proba", "decision_function")
 class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     """Calibrated probabilities with intervals, from any classifier, in any number of dimensions.
 
-    With s(x) the score of the classifier and u(s) its place among the scores of the trials,
-    from 0 to 1, the posterior at x is that of a `SmoothBetaClassifier` of one feature,
+    With s(x) the score of the classifier and u(s) its rank among the scores of the trials, scaled
+    to [0, 1], the posterior at x is that of a `SmoothBetaClassifier` with one feature,
 
         P(success | s(x)) ~ field(u(s(x))).
 
-    Each trial enters the field with the score of a classifier fitted without its fold; the
-    classifier fitted on all trials scores new points. No shape is assumed of the relation
-    between score and probability, not even that it rises.
+    The field learns from held-out scores: each trial is scored by a classifier that was fitted
+    without its fold. New points are scored by the classifier that was fitted on all trials.
+    Nothing is assumed about the relation between score and probability, not even that it rises.
 
     The interval is that of P(success | s(x)), the share of successes among all points with this
-    score. A classifier that overlooks something gives points of different probability one score.
+    score. If the classifier misses something, points with different probabilities share a score.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Has `decision_function` or `predict_proba`. None: LogisticRegression(max_iter=1000).
+        A classifier with `decision_function` or `predict_proba`. None:
+        LogisticRegression(max_iter=1000).
     cv : int, splitter or iterable of (train, test), default=None
-        The folds, in which each trial is held out once. None: 5, stratified by class, or as many
-        as the rarest class has trials, two at least.
+        The folds, in which each trial is held out once. None: 5 folds stratified by class, or as
+        many as the rarest class has trials, but at least two.
     bandwidth : float, "theory", "loo" or "auto", default="auto"
-        "auto": the default of `SmoothBetaClassifier`, a process and windows of its residuals. Else
-        windows of this width, where all scores span 1.
+        "auto": the default model of `SmoothBetaClassifier`. Otherwise windows of this width, in
+        units in which all scores span 1.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        For windows, that is with another `bandwidth` than "auto": shapes of the prior; where
-        callable, of the place u. With three or more classes, it is the prior of each class against
-        the rest.
+        For windows, that is if `bandwidth` is not "auto": shapes of the prior; a callable receives
+        u. With three or more classes, it is the prior of each class against the rest.
     n_jobs : int, default=None
-        Folds fitted at once, and threads for queries. None: 1; -1: all cores.
+        Number of folds fitted at once, and of threads for queries. None: 1; -1: all cores.
     pos_label : label, default=None
-        Which of two classes is the success, that `posterior` is about; None: the second.
+        Which of two classes is the success that `posterior` describes. None: the second.
 
     Attributes
     ----------
@@ -80,13 +81,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     pos_label_ : label
         The success, of two classes.
     estimator_ : classifier
-        Fitted on all trials.
+        The classifier, fitted on all trials.
     field_ : SmoothBetaClassifier, or a list of them
-        The field over the place of the score; with three or more classes one per class.
+        The field over u; with three or more classes, one per class.
     n_features_in_ : int
-        Number of features, where the estimator tells.
+        Number of features, if the estimator has it.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
 
     Examples
     --------
@@ -137,20 +138,20 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         self.pos_label = pos_label
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Learn from trials at X with outcomes y. Forgets earlier trials.
+        """Learn from trials at X with outcomes y, and forget earlier trials.
 
         Parameters
         ----------
         X : array, dataframe or whatever the estimator takes, of t rows
             Where the trials were made.
         y : array of shape (t,)
-            How each ended: two or more classes.
+            The outcome of each trial: two or more classes.
         sample_weight : array of shape (t,), default=None
-            Of the field's trials, and of the estimator's if it knows weights. A row of weight 2
-            is the same as the row twice in one fold.
+            Weights for the field, and for the estimator if it accepts weights. A row of weight 2
+            counts as two identical rows in one fold.
         **fit_params
-            For the `fit` of the estimator; arrays of t rows are divided into folds as X is.
-            With metadata routing on, what each asked for goes to the estimator and to `cv`.
+            Passed to the `fit` of the estimator; arrays of t rows are split into folds like X.
+            With metadata routing, the estimator and `cv` each receive what they requested.
         """
         X, n_rows = _rows(X)
         outcome = trials.labels(y, n_rows)
@@ -188,8 +189,8 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior | list[Posterior]:
         """Return the posterior of P(success | score) at each row of X.
 
-        With three or more classes: a list, for each of `classes_` the posterior of its
-        probability against the rest. Their means need not add up to 1; `predict_proba` does.
+        With three or more classes it is a list with one posterior for each of `classes_`, against
+        the rest. Their means need not add up to 1; those of `predict_proba` do.
 
         Examples
         --------
@@ -220,7 +221,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(means / means.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 

@@ -460,7 +460,7 @@ def checked(context: Any) -> Floats:
     values = np.array(checks.array("context", context))
     if not values.ndim or not values.shape[-1]:
         raise ValueError(
-            f"context: found an array of shape {values.shape}; one coefficient at least is needed, "
+            f"context: found an array of shape {values.shape}; at least one coefficient is needed, "
             "such as (0, 1), the success probability at π = 0 and at π = 1"
         )
     require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 NOTHING_LEARNED = (
     "context: every trial has equal coefficients, so that none says anything about π; "
-    "one at least must have different ones"
+    "at least one must have different ones"
 )
 
 

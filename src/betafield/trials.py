@@ -344,11 +344,11 @@ def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | 
 def _require_weight(array: Floats) -> None:
     """Raise unless one weight at least is large enough to be counted."""
     if not array.any():
-        raise ValueError("sample_weight: all weights are zero; one at least must be positive")
+        raise ValueError("sample_weight: all weights are zero; at least one must be positive")
     if array.max() < 0.5 / FRACTIONS:
         raise ValueError(
             f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
-            "count as zero, and one at least must be larger"
+            "count as zero, and at least one must be larger"
         )
 
 
@@ -485,7 +485,7 @@ def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) ->
             "there cannot be more successes than trials"
         )
     if not (part or held.any()):
-        raise ValueError("trials: all are zero; one at least must be positive")
+        raise ValueError("trials: all are zero; at least one must be positive")
     require_countable("trials", held)
     return np.array([held - won, won])
 

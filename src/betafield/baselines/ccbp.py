@@ -85,7 +85,7 @@ class ContinuousCorrelatedBeta(TwoClasses):
         return both(self.posterior(X).mean())
 
     def predict(self, X: Any) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X))
 
     def _near(self, points: Floats) -> Floats:

@@ -180,7 +180,7 @@ class LogisticGP(TwoClasses):
         return both(self.posterior(X, context).mean())
 
     def predict(self, X: Any, context: Any = (0.0, 1.0)) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X, context))
 
     # Inside.

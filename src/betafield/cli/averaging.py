@@ -66,7 +66,7 @@ def _read(
     except ValueError as error:
         raise ValueError(str(error).replace(" for groups;", " for --area;")) from error
     if not points:
-        raise ValueError(f"{path}: has no rows; one point at least is needed")
+        raise ValueError(f"{path}: has no rows; at least one point is needed")
     held = None if wanted.weights is None else np.concatenate(weights)
     return np.concatenate(points), np.concatenate(labels), held
 

@@ -49,7 +49,7 @@ def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, st
     if found is None:
         shown = " and ".join(repr(label) for label in classes)
         raise UsageError(
-            f"--success: found {shown} in column {outcome!r}, and neither is surely the success; "
+            f"--success: found {shown} in column {outcome!r}, and neither is clearly the success; "
             f"say which of them is, such as --success {str(classes[1])!r}"
         )
     return found, f"success {found!r}, by its name; --success says otherwise"

@@ -157,7 +157,7 @@ def in_file(
             some = True
             yield _labelled(names, points, answers)
     if not some:
-        raise ValueError(f"{path}: has no rows; one point at least is needed")
+        raise ValueError(f"{path}: has no rows; at least one point is needed")
 
 
 def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:

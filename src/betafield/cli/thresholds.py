@@ -31,12 +31,12 @@ def threshold(
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Tell where the probability reaches a level, with intervals.
+    """Compute where the probability reaches a level, with intervals.
 
-    Writes a table with a row per level: the median of the threshold, the ends low and high of its
-    interval, never and already, the shares of draws of the curve that do not reach the level up to
-    the high end of the domain and that are beyond it at the low end, and the slope of the
-    probability there with its interval. The same in words goes to standard error.
+    Writes a table with one row per level: the median of the threshold; the ends low and high of
+    its interval; never and already, the shares of draws of the curve that do not reach the level
+    by the high end of the domain, or are beyond it at the low end; and the slope of the
+    probability there with its interval. A summary in words goes to standard error.
 
         betafield threshold model.beta --level 0.5
         betafield threshold model.beta --level 0.75 --under guess=0.5,lapse=0.02

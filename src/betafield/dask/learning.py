@@ -259,10 +259,10 @@ def _deviations(
 def _require_something(looks: Sequence[Look]) -> None:
     """Raise where no partition has anything that counts."""
     if not any(look.rows for look in looks):
-        raise ValueError("X: found 0 rows in all partitions; one at least is needed")
+        raise ValueError("X: found 0 rows in all partitions; at least one is needed")
     if all(look.is_void for look in looks):
         raise ValueError(
-            "sample_weight, trials: all are zero in all partitions; one at least must be positive"
+            "sample_weight, trials: all are zero in all partitions; at least one must be positive"
         )
 
 

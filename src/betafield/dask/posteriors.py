@@ -194,7 +194,7 @@ def probabilities(classes: npt.NDArray[Any], posterior: Any) -> Floats:
 
 
 def decided(classes: npt.NDArray[Any], posterior: Any) -> npt.NDArray[Any]:
-    """Return the class with the highest mean; of equal ones the first."""
+    """Return the class with the highest mean; the first one in case of a tie."""
     return np.asarray(np.sort(classes)[np.argmax(probabilities(classes, posterior), axis=1)])
 
 

@@ -55,7 +55,7 @@ class Space:
         rule = "a mapping of names to (low, high) is needed"
         sides = dict(checks.instance(what, space, Mapping, rule))
         if not sides:
-            raise ValueError(f"{what}: found no features; one at least is needed")
+            raise ValueError(f"{what}: found no features; at least one is needed")
         for name in sides:
             checks.instance(f"{what}, feature {name!r}", name, str, "names must be text")
         bounds = tuple(_bounds(f"{what}, feature {name!r}", ends) for name, ends in sides.items())
@@ -143,12 +143,12 @@ def _bounds(what: str, ends: Any) -> tuple[float, float]:
 
 
 def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the features that are not chosen; one at least must be."""
+    """Return the features that are not chosen; at least one must be."""
     listed = checks.items("observed", observed, "a list of features is needed")
     for i, name in enumerate(listed):
         checks.one_of(f"observed[{i}]", name, names)
     if set(listed) == set(names):
-        raise ValueError("observed: found every feature of the space; one at least must be chosen")
+        raise ValueError("observed: found every feature of the space; at least one must be chosen")
     return tuple(dict.fromkeys(listed))
 
 

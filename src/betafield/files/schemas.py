@@ -40,7 +40,7 @@ def with_features(
                 "that are features"
             )
     if not names:
-        raise ValueError(f"features: {files[0].path} has no other columns; one at least is needed")
+        raise ValueError(f"features: {files[0].path} has no other columns; at least one is needed")
     if callable(roles.context):
         raise ValueError(
             "features: name them where context is a function, whose columns may be none of them"

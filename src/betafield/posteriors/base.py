@@ -98,7 +98,7 @@ class Posterior(ABC):
         return np.where(points < low, 0.0, self._each(self._cdf, points.clip(low, high)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
-        """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
+        """P(π > p), for any real `p`; precise even if 1 − cdf(p) is not."""
         points, (low, high) = self._checked_points(p), self.support
         return np.where(points < low, 1.0, self._each(self._above, points.clip(low, high)))
 
@@ -119,10 +119,9 @@ class Posterior(ABC):
         return self._draw(_dimensions(size, self.shape), _generator(random_state))
 
     def under(self, context: Any) -> "Posterior":
-        """Distribution of the success probability under other circumstances.
+        """Return the distribution of the success probability under a context.
 
-        That of q = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), for p = 1 of q = lo + (hi − lo) π. Its
-        moments, tails, quantiles and draws are those of q.
+        It is that of q = Σ_k b_k binom(p, k) π^k (1−π)^(p−k); for p = 1, q = lo + (hi − lo) π.
 
         Parameters
         ----------
@@ -224,7 +223,7 @@ _put_under: list[PutUnder] = []
 
 
 def makes_under(function: PutUnder) -> PutUnder:
-    """Make a function what `Posterior.under` calls, for its module builds on this one."""
+    """Make a function what `Posterior.under` calls, because its module builds on this one."""
     _put_under[:] = [function]
     return function
 

@@ -184,7 +184,7 @@ class Contextual(Posterior):
 
     def _answers(self, what: int, values: Floats, count: int) -> Floats:
         """Return (count, m), from the kernels."""
-        # Only here, for it imports numba.
+        # Only here, because it imports numba.
         from betafield.posteriors.quadrature import answers
 
         out = np.empty((count, len(self)))

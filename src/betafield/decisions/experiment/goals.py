@@ -318,7 +318,7 @@ class Compare(Goal):
         given = checks.items("points", self.points, "a list of mappings is needed")
         points = tuple(dict(p) if isinstance(p, Mapping) else p for p in given)
         if len(points) < 2:
-            raise ValueError(f"points: found {len(points)}; two at least are needed")
+            raise ValueError(f"points: found {len(points)}; at least two are needed")
         object.__setattr__(self, "points", points)
 
     def only(self, space: Space) -> Floats:

@@ -239,8 +239,8 @@ class Placing:
     def _between(self, scene: Scene, rows: Floats) -> Floats:
         """Return the product of the distances to rows, each up to 1.
 
-        They are measured in how far trials are shared: their reach, but no more than the width that
-        theory has, for a process shares trials over less than its length scales once it has many.
+        They are measured in how far trials are shared: their reach, but at most the width by
+        theory, because a process shares trials over less than its length scales once it has many.
         """
         widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
         (_, reach), *_ = scene.reaches

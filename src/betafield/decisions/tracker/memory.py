@@ -173,7 +173,7 @@ class Memory:
         return grown
 
     def recalled(self, time: float) -> Recalled | None:
-        """Return all trials as they count at this time, not before the latest; None of none."""
+        """Return all trials with their weights at a later time; None if there is none."""
         forgotten = self._forgotten(time)
         spans = [(number, places) for number, places in self.spans.items() if number > forgotten]
         if not spans:
