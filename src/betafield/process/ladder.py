@@ -105,7 +105,9 @@ def window_means(
     shape = len(queries), len(WIDTHS)
     total, size = np.zeros(shape), np.zeros(shape)
     _mean_ladder(at, held, values, weight, *left, size, total)
-    return np.divide(total, size, out=np.full(shape, np.nan), where=size > 0.0)
+    np.divide(total, size, out=total, where=size > 0.0)
+    total[~(size > 0.0)] = np.nan
+    return total
 
 
 def stretched(points: Floats, stretch: Floats) -> Floats:
