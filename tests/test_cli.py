@@ -163,7 +163,7 @@ def test_without_typer_the_line_that_installs_it_is_told(tmp_path):
     (tmp_path / "typer.py").write_text("raise ImportError('no typer')")
     run = program("--help", env=environment(tmp_path), text=True)
     assert run.returncode == 1
-    expected = "betafield: error: typer is needed here: pip install 'betafield[cli]'\n"
+    expected = "betafield: error: typer is needed here: pip install '.[cli]' in a checkout\n"
     assert (run.stdout, run.stderr) == ("", expected)
 
 
@@ -171,7 +171,7 @@ def test_without_pyarrow_the_line_that_installs_it_is_told(say, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     status, _, err = say("fit", "trials.csv", "--outcome", "success")
     assert status == 1
-    assert err == "betafield: error: pyarrow is needed here: pip install 'betafield[files]'\n"
+    assert err == "betafield: error: pyarrow is needed here: pip install '.[files]' in a checkout\n"
 
 
 # The tutorial ------------------------------------------------------------------------------

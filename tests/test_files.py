@@ -995,7 +995,7 @@ def without(monkeypatch, missing):
 def test_without_pyarrow_the_line_that_installs_it_is_told(monkeypatch, tmp_path):
     path = write(trials(), tmp_path / "a.csv")
     without(monkeypatch, "pyarrow")
-    refuse(path, "pip install 'betafield[files]'", error=ImportError)
+    refuse(path, "pip install '.[files]'", error=ImportError)
 
 
 def test_without_rich_progress_is_told_only_where_it_was_asked_for(monkeypatch, tmp_path):

@@ -850,7 +850,7 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported, error = done.stdout.splitlines()
     assert imported == "False"
-    assert error == "matplotlib is needed here: pip install 'betafield[plot]'"
+    assert error == "matplotlib is needed here: pip install '.[plot]' in a checkout"
 
 
 @pytest.mark.parametrize(

@@ -528,7 +528,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(model, tmp_path):
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-    with pytest.raises(ImportError, match=re.escape("pip install 'betafield[report]'")):
+    with pytest.raises(ImportError, match=re.escape("pip install '.[report]'")):
         report.html(model)
 
 

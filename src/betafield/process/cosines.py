@@ -47,8 +47,8 @@ def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, 
     T = np.zeros((a * b, c))
     for start in range(0, len(weight), POINTS):
         at = slice(start, start + POINTS)
-        scales = (weight[at] * C0[at, :a].T)[:, None] * C1[at, :b].T
-        add_product(scales.reshape(a * b, -1), np.ascontiguousarray(C2[at, :c]), WHOLE, T)
+        scales = ((weight[at] * C0[at, :a].T)[:, None] * C1[at, :b].T).reshape(a * b, -1)
+        add_product(np.ascontiguousarray(scales), np.ascontiguousarray(C2[at, :c]), WHOLE, T)
     return T.reshape(a, b, c)
 
 
@@ -81,7 +81,8 @@ def spread(S: Floats, J: Ints, root: Floats, a: int, b: int, c: int) -> Floats:
     """Return T of shape (a, b, c) with Σ T Π cos = φ′RSRφ, S symmetric: `gram` read backwards."""
     p, q, at = _pairs(J.tobytes(), (a, b, c))
     share = 0.125 * root[p] * root[q] * S[p, q] * np.where(p == q, 1.0, 2.0)
-    found = np.bincount(at.T.ravel(), np.repeat(share, len(at)), a * b * c)
+    # One after the other, in this order.
+    found: Floats = np.bincount(at.T.ravel(), np.repeat(share, len(at)), a * b * c)  # type: ignore[assignment]
     return found.reshape(a, b, c)
 
 
