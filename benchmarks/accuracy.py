@@ -10,7 +10,7 @@ Peers:
 
 - GP: GaussianProcessClassifier, an ARD RBF kernel times a constant, both optimised; t ≤ 1,000.
   From length scales of 0.3 it finds what four restarts more find, and better than from 1.
-- pyGAM: LogisticGAM, a spline a feature and a tensor product of all, with the best smoothing of
+- pyGAM: LogisticGAM, a spline per feature and a tensor product of all, with the best smoothing of
   three by UBRE on at most the first 10,000 trials; t ≥ 10,000.
 - radius, kNN: RadiusNeighborsClassifier and KNeighborsClassifier, the parameter by 5-fold
   cross-validation (squared error) on up to 20,000 held-out trials, fewer for kNN with many

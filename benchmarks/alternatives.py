@@ -93,7 +93,7 @@ def scored(name: str, pi: Function, t: int, seed: int) -> dict[str, float]:
 
 
 def compared(t: int) -> list[dict[str, object]]:
-    """Print and return a line a learner, for t trials."""
+    """Print and return a line per learner, for t trials."""
     found = defaultdict(list)
     names = [name for name, (_, most) in LEARNERS.items() if t <= most]
     for name in names:

@@ -277,7 +277,7 @@ def measured(policy: str) -> Callable[[Sizes], Iterator[Row]]:
             numbers = {
                 "lowest": float(mine.final.min()),
                 "highest": float(mine.final.max()),
-                "ms a pull": 1e3 * taken,
+                "ms per pull": 1e3 * taken,
             }
             yield Row(f"{name}: exponent b", mine.exponent(), "", SUBLINEAR, numbers, "")
 

@@ -304,7 +304,7 @@ def test_what_may_be_wrong_with_the_trials_is_a_note():
     asked = ["fit", "flat.csv", "--outcome", "y", "--features", "x,c"]
     run = program(*asked, text=True)
     assert run.returncode == 0
-    assert run.stderr == "betafield: 'c' is constant, 7; it says nothing and can be left out\n"
+    assert run.stderr == "betafield: 'c' is constant, 7; it carries no information and can be left out\n"
     run = program(*asked, "--force", "--quiet", text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
@@ -719,7 +719,7 @@ def test_answers_do_not_hide_features(say):
         (2, "one of them is needed", ["line.beta"]),
         (2, "one of them is needed", ["line.beta", "--grid", "3", "--at", "points.csv"]),
         (1, "'none.beta', but there is no such file", ["none.beta", "--grid", "3"]),
-        (1, "'trials.csv' is no betafield file", ["trials.csv", "--grid", "3"]),
+        (1, "'trials.csv' is not a betafield file", ["trials.csv", "--grid", "3"]),
         (2, "--grid: found 1", ["line.beta", "--grid", "1"]),
         (2, "from 2 to 1,000", ["plane.beta", "--grid", "1001"]),
         (2, "--grid", ["line.beta", "--grid", "many"]),
@@ -901,7 +901,7 @@ def test_errors_of_standard_input_call_it_so(refuse, monkeypatch):
     where = "error: standard input row 1, column 'x': found an invalid value 'z'"
     refuse(1, where, "fit", "-", "--features", "x", "--outcome", "y")
     feed(monkeypatch, b"no model")
-    refuse(1, "error: standard input is no betafield file", "predict", "-", "--grid", "3")
+    refuse(1, "error: standard input is not a betafield file", "predict", "-", "--grid", "3")
     feed(monkeypatch, b"")
     refuse(1, "standard input: is empty", "fit", "-")
     refuse(2, "- twice", "predict", "-", "--at", "-")

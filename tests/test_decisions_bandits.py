@@ -539,7 +539,7 @@ BAD_UPDATES = {
     "a context of many": (
         lambda p: p[1:4], [1] * 3, [[0, 1], [0, 1], [0, 2]], ValueError, "context row 2"
     ),
-    "one number a pull": (
+    "one number per pull": (
         lambda p: p[1:4], [1] * 3, [0.1, 0.2, 0.3], ValueError, "context: found shape"
     ),
     "masked context": (

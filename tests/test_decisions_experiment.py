@@ -1,5 +1,6 @@
 """Experiments: what is asked, what is told, what is known, what is refused."""
 
+import functools
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -330,7 +331,8 @@ def test_drawn_fields_have_the_moments_of_the_posterior(bandwidth):
     model.fit(X, rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0])
     rows = np.linspace(0, 1, 6)[:, None]
     space = Space.of(LINE)
-    scene = acquisition.Scene(space, model.field_, Maximize(), rows, model.posterior(rows), 0)
+    ask = functools.partial(model.posterior, rows)
+    scene = acquisition.Scene(space, model.field_, Maximize(), rows, ask, 0)
     drawn = acquisition.fields(scene, 4000, rng)
     assert np.abs(drawn.mean(axis=0) - scene.posterior.mean()).max() < 0.01
     assert np.abs(drawn.std(axis=0) / scene.posterior.std() - 1).max() < 0.1

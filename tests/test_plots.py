@@ -948,7 +948,7 @@ def test_other_estimators_are_refused(line):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([1.0, 2.0], r"x: found shape \(2,\); one finite number a feature is needed, 1 in all"),
+        ([1.0, 2.0], r"x: found shape \(2,\); one finite number per feature is needed, 1 in all"),
         ([np.inf], "x row 0: found inf; one finite number"),
         (pd.DataFrame({"dose": [1.0, 2.0]}), "x: found 2 points; one is needed"),
     ],

@@ -18,12 +18,31 @@ def kernel(function: F) -> F:
     Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
     a trial that lies exactly on the border of a window.
     """
-    return cast("F", _whole(numba.njit(nogil=True, cache=True)(function)))
+    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(
+        function
+    )
+    return cast("F", _whole(_of_any_value(compiled)))
 
 
 def inlined(function: F) -> F:
-    """Compile a part of a kernel that is copied into its callers' loops."""
-    return cast("F", _whole(numba.njit(nogil=True, cache=True, forceinline=True)(function)))
+    """Mark a part of a kernel that is copied into its callers, and compiled with them only."""
+    return cast("F", numba.njit(nogil=True, inline="always")(function))
+
+
+def _of_any_value(compiled: Any) -> Any:
+    """Let kernels that spell out an argument, say 0, share the machine code for all integers.
+
+    numba would compile the kernel that they call once per number they spell out.
+    """
+    if hasattr(compiled, "get_call_template"):
+        template = compiled.get_call_template
+
+        def general(args: Any, kws: Any) -> Any:
+            named = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+            return template(tuple(map(numba.types.unliteral, args)), named)
+
+        compiled.get_call_template = general
+    return compiled
 
 
 def _whole(compiled: Any) -> Any:

@@ -69,7 +69,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         windows of this width, where all scores span 1.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         For windows, that is with another `bandwidth` than "auto": shapes of the prior; where
-        callable, of the place u. With three classes and more, it is the prior of each class against
+        callable, of the place u. With three or more classes, it is the prior of each class against
         the rest.
     n_jobs : int, default=None
         Folds fitted at once, and threads for queries. None: 1; -1: all cores.
@@ -81,7 +81,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     estimator_ : classifier
         Fitted on all trials.
     field_ : SmoothBetaClassifier, or a list of them
-        The field over the place of the score; with three classes and more one a class.
+        The field over the place of the score; with three or more classes one per class.
     n_features_in_ : int
         Number of features, where the estimator tells.
     feature_names_in_ : array of str
@@ -140,7 +140,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         X : array, dataframe or whatever the estimator takes, of t rows
             Where the trials were made.
         y : array of shape (t,)
-            How each ended: two classes or more.
+            How each ended: two or more classes.
         sample_weight : array of shape (t,), default=None
             Of the field's trials, and of the estimator's if it knows weights. A row of weight 2
             is the same as the row twice in one fold.
@@ -181,7 +181,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior | list[Posterior]:
         """Return the posterior of P(success | score) at each row of X.
 
-        With three classes and more: a list, for each of `classes_` the posterior of its
+        With three or more classes: a list, for each of `classes_` the posterior of its
         probability against the rest. Their means need not add up to 1; `predict_proba` does.
 
         Examples
@@ -203,7 +203,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes).
 
-        With three classes and more, the means of the fields are divided by their sum.
+        With three or more classes, the means of the fields are divided by their sum.
         """
         each = [field.predict_proba(places) for field, places in self._places(X)]
         if len(each) == 1:

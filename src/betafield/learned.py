@@ -71,7 +71,7 @@ class Learned:
         names = self._field_.features.names
         if names is None:
             raise AttributeError("feature_names_in_: the trials had no feature names")
-        return names
+        return np.asarray(names)
 
     @property
     def n_trials_(self) -> int | float:

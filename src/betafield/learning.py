@@ -39,6 +39,8 @@ class Trials(NamedTuple):
         A number per group of trials.
     is_apart : bool
         Whether rows may vary more than trials alone would.
+    features : Features or None
+        With the levels of categories that are among them.
     """
 
     points: Floats
@@ -47,6 +49,17 @@ class Trials(NamedTuple):
     context: trials.Context | None = None
     group: Floats | None = None
     is_apart: bool = False
+    features: trials.Features | None = None
+
+    def taken(self, rows: npt.NDArray[np.intp]) -> Trials:
+        """Return some of them."""
+        return self._replace(
+            points=self.points[rows],
+            columns=self.columns[:, rows],
+            weight=None if self.weight is None else self.weight[rows],
+            context=None if self.context is None else self.context[rows],
+            group=None if self.group is None else self.group[rows],
+        )
 
 
 def begun(

@@ -94,7 +94,7 @@ class Binned(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was predicted for trials left out, and how they ended; a row a place and fold.
+    """What was predicted for trials left out, and how they ended; a row per place and fold.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     model : SmoothBetaClassifier
         Fitted, with two classes, without contexts; it stays as it is.
     n : int, default=20_000
-        Places at which trials are predicted, at the most; learned from are all.
+        Places at which trials are predicted, at most; learned from are all.
     random_state : int, default=0
         Of the folds and of the places.
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
-from betafield import checks, monotonic, success
+from betafield import categories, checks, monotonic, success
 
 METHODS = ("auto", "process", "windows")
 METRICS = ("euclidean", "chebyshev", "manhattan")
@@ -26,6 +26,9 @@ class Options(NamedTuple):
     prior: Any = (1.0, 1.0)
     sharing: str = "exact"
     monotonic_cst: Any = None
+    categorical_features: Any = "from_dtype"
+    interactions: Any = ()
+    missing: str = "error"
     n_jobs: int | None = None
 
     @classmethod
@@ -42,6 +45,10 @@ class Options(NamedTuple):
         checks.positive("lipschitz", self.lipschitz)
         success.require_label(self.pos_label)
         monotonic.checked(self.monotonic_cst)
+        categories.missing_of(self.missing)
+        if isinstance(self.categorical_features, str):
+            known = (categories.BY_DTYPE,)
+            checks.one_of("categorical_features", self.categorical_features, known, categories.RULE)
         if self.n_jobs is not None:
             rule = "allowed are None, positive whole numbers, and -1 for all cores"
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
@@ -80,6 +87,11 @@ class Options(NamedTuple):
                 "trial by its own context; 'mean' is for windows, so give method='windows' or a "
                 "bandwidth"
             )
+
+    @property
+    def asked(self) -> categories.Asked:
+        """Those about columns of X."""
+        return categories.Asked(self.categorical_features, self.interactions, self.missing)
 
     @property
     def is_smooth(self) -> bool:

@@ -7,7 +7,7 @@ few trials less still serves (`GROWTH`), until `settled`. Which trials those are
 batches that were learned, so that questions change nothing of later answers. A settled field is a
 function of the sums by place and the options alone.
 
-With three classes and more there is one field per class, against the others. Their means are made
+With three or more classes there is one field per class, against the others. Their means are made
 to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
 on average,
 
@@ -26,7 +26,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import families, learning, monotonic, success, trials, units, weighed
+from betafield import (
+    categories,
+    checks,
+    families,
+    learning,
+    monotonic,
+    success,
+    trials,
+    units,
+    weighed,
+)
 from betafield.evidence.encode import counted
 from betafield.families import ContextFamily
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
@@ -41,6 +51,8 @@ if TYPE_CHECKING:
     from betafield.evidence import Totals
     from betafield.monotone import Monotone
     from betafield.posteriors import Posterior
+    from betafield.process.blocks import Arrangement
+    from betafield.process.draws import Fields
     from betafield.process.found import Found
     from betafield.process.model import Smooth
     from betafield.process.sums import Sums as ProcessSums
@@ -51,7 +63,7 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at the most.
+# Groups of trials at most.
 MOST_GROUPS = 1_000
 # The least weight that all classes together have, in trials.
 LEAST_TRIALS = 1e-3
@@ -101,7 +113,7 @@ class SmoothField:
         """Raise if the domain with these trials is wider than a float can hold."""
         if self.options.bounds is not None or not more.size:
             return
-        each = [more.bounds(), *([self.bounds] if self.sums.size else [])]
+        each = [self._of_numbers(more.bounds()), *([self.numeric_bounds] if self.sums.size else [])]
         low, high = np.min(each, axis=0)[:, 0], np.max(each, axis=0)[:, 1]
         units.require_span(np.stack([low, high], axis=1))
 
@@ -109,7 +121,8 @@ class SmoothField:
         """Return whether a feature that was positive is no more: its logarithm may be in use."""
         if self.options.bounds is not None or not self.sums.size:
             return False
-        return bool(np.any((self.bounds[:, 0] > 0.0) & (more.bounds()[:, 0] <= 0.0)))
+        lowest = self._of_numbers(more.bounds())[:, 0]
+        return bool(np.any((self.numeric_bounds[:, 0] > 0.0) & (lowest <= 0.0)))
 
     def supposing(self, more: Sums) -> Self:
         """Return the field as if these trials had been made, with what was found without them."""
@@ -121,9 +134,20 @@ class SmoothField:
         """Return the field that knows the trials of both; it is to be settled."""
         require_same_question(self, other)
         if self.options.bounds is not None or other.options.bounds is not None:
-            require_equal("bounds_", self.bounds, other.bounds, SAME_BOUNDS)
+            ours, theirs = self.numeric_bounds, other.numeric_bounds
+            require_equal("bounds_", ours, theirs, SAME_BOUNDS)
         self._require_span(other.sums)
-        return dataclasses.replace(self, sums=self.sums.plus(other.sums), **NOTHING_FOUND)
+        grown = self.featured(other.features)
+        return dataclasses.replace(grown, sums=self.sums.plus(other.sums), **NOTHING_FOUND)
+
+    def featured(self, features: trials.Features | None) -> Self:
+        """Return the field with levels of categories that were seen; nothing else changes."""
+        if features is None or not features.categories.columns:
+            return self
+        known = self.features.categories.plus(features.categories)
+        categories.require_few(known)
+        kept = self.features._replace(categories=known)
+        return dataclasses.replace(self, features=kept, **self._found_so_far)
 
     def settled(self) -> Self:
         """Return the field with process and windows found for all of its trials."""
@@ -151,7 +175,7 @@ class SmoothField:
         Its domain is that of here, of which length scales and widths are shares.
         """
         found, _ = self.serving
-        options = self.options._replace(bounds=self.bounds)
+        options = self.options._replace(bounds=self.numeric_bounds)
         kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
         return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
@@ -174,9 +198,42 @@ class SmoothField:
 
     @functools.cached_property
     def bounds(self) -> Floats:
-        """The domain (d, 2): as given, or that of all trials."""
+        """The domain (d, 2): as given, or that of all trials; categories have none."""
+        every = np.full((self.features.number, 2), np.nan)
+        every[self.features.numeric] = self.numeric_bounds
+        return every
+
+    @functools.cached_property
+    def numeric_bounds(self) -> Floats:
+        """The domain of the features that are numbers."""
         given = self.options.bounds
-        return self.sums.bounds() if given is None else units.domain(given, np.empty((0, 0)))
+        if given is None:
+            return self._of_numbers(self.sums.bounds())
+        return units.domain(given, np.empty((0, 0)))
+
+    def _of_numbers(self, rows: Floats) -> Floats:
+        """Return rows of a table that are of features which are numbers."""
+        return rows[self.features.numeric] if self.features.categories.columns else rows
+
+    @property
+    def n_parameters(self) -> int:
+        """Hyper-parameters of categories, beside which those of groups are like them."""
+        known = self.features.categories
+        if not known.columns:
+            return 0
+        each = 1 + (len(self.features.numeric) > 0)
+        return each * (len(known.columns) + len(known.interactions)) + self.sums.is_grouped
+
+    @functools.cached_property
+    def arrangement(self) -> Arrangement | None:
+        """Which columns of points are features and which categories, if there are any."""
+        from betafield.process.blocks import Arrangement
+
+        known = self.features.categories
+        if not known.columns:
+            return None
+        alone = tuple((column,) for column in known.columns)
+        return Arrangement(tuple(self.features.numeric), alone + known.interactions)
 
     @property
     def units(self) -> Units:
@@ -215,7 +272,8 @@ class SmoothField:
 
         found, _ = self.serving
         return tuple(
-            build(each, self.bounds, one) for each, one in zip(self.per_class(), found, strict=True)
+            build(each, self.numeric_bounds, one)
+            for each, one in zip(self.per_class(), found, strict=True)
         )
 
     @property
@@ -238,10 +296,24 @@ class SmoothField:
         grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
         return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
 
+    @functools.cached_property
+    def drawn(self) -> Fields:
+        """Fields drawn from the joint posterior, the same whenever they are asked for."""
+        from betafield.process.draws import SIZE, Fields
+        from betafield.process.noise import Seed
+
+        return Fields(self.smooth[0], SIZE, Seed((0,)), self.options.n_jobs)
+
     @property
     def length_scales(self) -> Floats:
         """How far trials reach along each feature about its middle, in its own units."""
-        return np.asarray(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
+        return self._widened(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
+
+    def _widened(self, numbers: Floats) -> Floats:
+        """Return one number per feature, NaN for categories."""
+        every = np.full(self.features.number, np.nan)
+        every[self.features.numeric] = numbers
+        return every
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
@@ -252,7 +324,7 @@ class SmoothField:
     def relevance(self) -> Floats:
         """Inverse length scales in shares of the domain, 1 for the shortest."""
         shares = np.min([smooth.lengths for smooth in self.smooth], axis=0)
-        return np.asarray(shares.min() / shares)
+        return self._widened(shares.min(initial=np.inf) / shares)
 
     @property
     def correlation(self) -> float:
@@ -271,7 +343,7 @@ class SmoothField:
         """The features whose levels have effects of their own, which nothing between them has."""
         each = self.serving[0]
         effects = {one.effect for found in each for one in found.components}
-        effects.discard(self.features.number)  # which are those of groups
+        effects.discard(len(self.features.numeric))  # which are those of groups
         spreads = {int(a) for found in each for a in np.flatnonzero(found.spread)}
         return tuple(sorted(a for a in effects | spreads if a is not None))
 
@@ -380,7 +452,7 @@ class SmoothField:
         learn = find_unknown if self.sums.rates else find
         has_windows, scale = self.options.method == "auto", units.of_process(self.options.scale)
         return tuple(
-            learn(each, self.bounds, has_windows, scale=scale) for each in self.per_class()
+            learn(each, self.numeric_bounds, has_windows, scale=scale) for each in self.per_class()
         )
 
     def per_class(self) -> list[ProcessSums]:
@@ -390,13 +462,30 @@ class SmoothField:
         points, counts, context, unit, group = self.sums.rows()
         total, last = counts.sum(axis=0), len(self.classes)
         chosen = [1] if last == 2 else range(last)
-        kept = group, self.sums.is_apart, self.sums.rates
+        codes, arrangement = None, self.arrangement
+        if arrangement is not None:
+            points, codes = arrangement.arranged(points)
+        kept = group, self.sums.is_apart, self.sums.rates, codes, arrangement
         return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
+
+
+def require_monotone(
+    options: Options, features: trials.Features, classes: npt.NDArray[Any]
+) -> None:
+    """Raise unless a field of these features and classes can be monotone as it is asked for."""
+    asked = options.monotonic_cst, features.number, features.names
+    monotonic.require(*asked, len(classes))
+    if features.categories.columns and any(monotonic.signs(*asked)):
+        raise ValueError(
+            f"monotonic_cst: found {checks.spelled(options.monotonic_cst)} beside categories, "
+            f"{features.named(features.categories.columns[0])}; a field with categories cannot be "
+            "monotone yet, so fit one per level, or give categorical_features=None for codes"
+        )
 
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
     """Return a field without trials."""
-    monotonic.require(options.monotonic_cst, *features, len(classes))
+    require_monotone(options, features, classes)
     return SmoothField(options, features, classes, Sums(features.number, len(classes)))
 
 
@@ -408,14 +497,14 @@ def taught(
     some: Trials,
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
-    units.checked_scale(options.scale, features.number)
-    units.require_positive(options.scale, some.points)
-    monotonic.require(options.monotonic_cst, *features, len(classes))
+    units.checked_scale(options.scale, len(features.numeric))
+    units.require_positive(options.scale, some.points[:, features.numeric])
+    require_monotone(options, features, classes)
     if known is None:
         first = added(begun(options, features, classes), some)
         if not first.totals.trials:
             raise ValueError(learning.NOTHING_LEARNED)
-        units.require_span(first.bounds)
+        units.require_span(first.numeric_bounds)
         return first.settled()
     return added(known.asked_for(options), some)
 
@@ -423,7 +512,9 @@ def taught(
 def added(field: SmoothField, some: Trials) -> SmoothField:
     """Return the field that knows these trials too; raise for impossible or unbounded ones."""
     more = _summed(field, some)
-    return field.learned(more) if more.totals.trials else field
+    if not more.totals.trials:
+        return field
+    return field.learned(more).featured(some.features)
 
 
 def supposing(field: SmoothField, some: Trials) -> SmoothField:
@@ -439,7 +530,8 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     if isinstance(context, ContextFamily):
         family, context = context, context.at_means()
     seen = counted(some.columns, some.weight, context)
-    units.check_bounds(field.options.bounds, some.points, seen.present(len(some.points)))
+    is_there = seen.present(len(some.points))
+    units.check_bounds(field.options.bounds, some.points[:, field.features.numeric], is_there)
     is_apart = some.is_apart or field.sums.is_apart
     return Sums.of(some.points, len(field.classes), seen, some.group, is_apart, family)
 

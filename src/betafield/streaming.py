@@ -40,7 +40,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
     if options.scales_by("std"):
         raise ValueError(
             "scale: found 'std', for which fit_files does not read files twice more; give the "
-            "standard deviations as numbers, one a feature"
+            "standard deviations as numbers, one per feature"
         )
     nowhere, features = trials.first_points(owner, rows.header())
     units.check_bounds(options.bounds, nowhere, np.zeros(1, dtype=np.bool_))

@@ -32,7 +32,7 @@ from betafield.families import ContextFamily, Rate
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Parts that are kept apart before they are joined, at the most.
+# Parts that are kept apart before they are joined, at most.
 MOST_PARTS = 256
 # Trials that a process takes: beyond, what it believed before is lost in rounding.
 MOST_TRIALS = 1e15

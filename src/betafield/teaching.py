@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,13 @@ def by_labels(
     groups: Any,
 ) -> AnyField:
     """Return the field that knows these trials too; `owner` is what errors call the estimator."""
-    points, features = _points(owner, known, X)
+    points, features = _points(owner, known, X, options)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
     every = methods.classes_of(known, outcome, classes, options.pos_label)
     columns, context = trials.outcomes(outcome, every), trials.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
-    some = Trials(points, columns, weight, context, group)
+    some = present(Trials(points, columns, weight, context, group, features=features))
     return methods.taught(known, options, features, every, some)
 
 
@@ -51,14 +52,14 @@ def by_counts(
     overdispersion: Any,
 ) -> AnyField:
     """Return the field that knows these binomial rows too."""
-    points, features = _points(owner, known, X)
+    points, features = _points(owner, known, X, options)
     t = len(points)
     classes = success.of_counts(options.pos_label) if known is None else known.classes
     require_two(classes)
     columns, context = trials.binomial(successes, held, t), trials.context(context, t)
     group = trials.groups(groups, t, part=True)
     is_apart = trials.overdispersed(overdispersion, group is not None)
-    some = Trials(points, columns, None, context, group, is_apart)
+    some = present(Trials(points, columns, None, context, group, is_apart, features))
     return methods.taught(known, options, features, classes, some)
 
 
@@ -68,8 +69,27 @@ def require_two(classes: npt.NDArray[Any]) -> None:
         raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
 
 
-def _points(owner: str, known: AnyField | None, X: Any) -> tuple[Floats, trials.Features]:
+def _points(
+    owner: str, known: AnyField | None, X: Any, options: Options
+) -> tuple[Floats, trials.Features]:
     """Return the points of trials, and the features there are."""
     if known is None:
-        return trials.first_points(owner, X)
-    return trials.more_points(owner, X, known.features), known.features
+        return trials.first_points(owner, X, options.asked)
+    may_miss = options.missing == "drop"
+    return trials.further_points(owner, X, known.features, may_miss=may_miss)
+
+
+def present(some: Trials) -> Trials:
+    """Return trials without those in which a feature is missing, of which there is a warning."""
+    is_there = np.asarray(~np.isnan(some.points).any(axis=1))
+    number = int(np.count_nonzero(~is_there))
+    if not number:
+        return some
+    if not is_there.any():
+        raise ValueError("X: every row has a missing value; one at least must have none")
+    warnings.warn(
+        f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
+        f"is row {int(np.argmin(is_there))}",
+        stacklevel=5,
+    )
+    return some.taken(np.flatnonzero(is_there))

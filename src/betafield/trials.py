@@ -3,14 +3,15 @@
 All that comes from users passes through here. Errors name the argument, the first offending
 row, what was found and what is allowed.
 
-Trials are kept as int64 columns, one a class: how many trials ended so. Fractional weights
-take a second column a class, in units of 2⁻³²: sums stay integers, so that the order of the
+Trials are kept as int64 columns, one per class: how many trials ended so. Fractional weights
+take a second column per class, in units of 2⁻³²: sums stay integers, so that the order of the
 trials, batches and merges can never be seen in a result.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from betafield import bernstein, checks, contexts, families
+from betafield import bernstein, categories, checks, contexts, families
+from betafield.categories import Asked, Categories
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
 from betafield.families import ContextFamily
 
@@ -39,8 +41,10 @@ HIGHEST = bernstein.HIGHEST
 MOST_IN_ONE = 32
 ONE_OR_EACH = (
     "if these are the coefficients of one context for all rows, give them as one row (1, p + 1), "
-    "and if they are one number a row, make contexts of them, such as contexts.background(rate)"
+    "and if they are one number per row, make contexts of them, such as contexts.background(rate)"
 )
+# What is asked for where nothing is said of columns of X.
+NUMBERS = Asked()
 FINITE = "every value must be a finite number"
 LABELS = "labels are booleans, whole numbers or text. Complex data not supported, nor are dates"
 
@@ -66,26 +70,136 @@ def points(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Floats:
 
 
 class Features(NamedTuple):
-    """How many features there are, and their names if they have any."""
+    """How many features there are, their names if they have any, and which are categories."""
 
     number: int
-    names: npt.NDArray[Any] | None = None
+    names: Any = None
+    categories: Categories = Categories()
+
+    @property
+    def numeric(self) -> list[int]:
+        """The columns that are no categories."""
+        return [a for a in range(self.number) if a not in self.categories.columns]
+
+    def named(self, column: int) -> str:
+        """Return how errors call a column."""
+        return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
 
 
-def first_points(owner: str, X: Any) -> tuple[Floats, Features]:
-    """Return X as `points` does, and its features; `owner` is what errors call the estimator."""
+def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Features]:
+    """Return X as `points` does, and its features; `owner` is what errors call the estimator.
+
+    Columns of categories are told as numbers of their levels.
+    """
     header = _estimator(owner)()
-    array = points(header, X, reset=True)
-    return array, Features(array.shape[1], getattr(header, "feature_names_in_", None))
+    if asked.categorical_features is None and asked.missing == "error":
+        categories.interacting(asked.interactions, (), None, 1)
+        array = points(header, X, reset=True)
+        return array, Features(array.shape[1], getattr(header, "feature_names_in_", None))
+    number, names = _noted(header, X, reset=True)
+    chosen = categories.columns_of(asked.categorical_features, X, names, number)
+    pairs = categories.interacting(asked.interactions, chosen, names, number)
+    none: tuple[categories.Label, ...] = ()
+    known = Categories(chosen, (none,) * len(chosen), pairs, asked.missing == "level")
+    features = Features(number, names, known)
+    return _coded(header, X, features, "X", asked.missing == "drop")
 
 
-def more_points(owner: str, X: Any, features: Features, name: str = "X") -> Floats:
+def more_points(
+    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
+) -> Floats:
     """Return X as `points` does; its features must be these."""
+    return further_points(owner, X, features, name, may_miss=may_miss)[0]
+
+
+def further_points(
+    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
+) -> tuple[Floats, Features]:
+    """Return the same, and the features with the levels that X has."""
     header = _estimator(owner)()
     header.n_features_in_ = features.number
     if features.names is not None:
         header.feature_names_in_ = features.names
-    return points(header, X, reset=False, name=name)
+    if not features.categories.columns and not may_miss:
+        return points(header, X, reset=False, name=name), features
+    _noted(header, X, reset=False, name=name)
+    return _coded(header, X, features, name, may_miss)
+
+
+def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, Any]:
+    """Return the number and the names of the columns of a table, which scikit-learn compares."""
+    cells = X if hasattr(X, "shape") and not _has_words_of_its_own(X) else _objects(X, name)
+    if len(getattr(cells, "shape", ())) != 2 or not all(cells.shape):
+        points(_estimator("points")(), X, reset=True, name=name)  # which raises
+    try:
+        validate_data(header, _header(cells), reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise error if name == "X" else ValueError(f"{name}: {error}") from error
+    return int(cells.shape[1]), getattr(header, "feature_names_in_", None)
+
+
+def _objects(X: Any, name: str) -> npt.NDArray[Any]:
+    if _has_words_of_its_own(X):
+        return _numbers(X, None, name)  # which raises
+    checks.refuse_masked(name, X)
+    try:
+        return np.asarray(X, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _coded(
+    header: Any, X: Any, features: Features, name: str, may_miss: bool
+) -> tuple[Floats, Features]:
+    """Return a table as numbers, levels by their numbers, and its features with these levels."""
+    known, table = features.categories, categories.table_of(X)
+    cells = None if table is not None else _objects(X, name)
+    size = table.shape[0] if table is not None else len(_as_cells(cells))
+    out = np.empty((size, features.number))
+    if features.numeric:
+        if table is not None:
+            some: Any = table[:, features.numeric].to_native()
+        else:
+            some = _as_cells(cells)[:, features.numeric]
+        out[:, features.numeric] = _numbers(some, header, name)
+    found = []
+    for a in known.columns:
+        column = table[:, a].to_list() if table is not None else _as_cells(cells)[:, a].tolist()
+        numbers, labels = categories.coded(f"{name}, {features.named(a)},", column)
+        if known.has_missing and np.isnan(numbers).any():
+            numbers, labels = np.nan_to_num(numbers, nan=categories.NOTHING), (*labels, None)
+        out[:, a] = numbers
+        found.append(labels)
+    if not may_miss:
+        _require_present(out, features, name)
+    else:
+        checks.require_all(~np.isinf(out), name, out, FINITE, features.names)
+    seen = known._replace(labels=tuple(found))
+    if any(known.labels):
+        seen = known.plus(seen)
+    return out, features._replace(categories=seen)
+
+
+def _as_cells(cells: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    assert cells is not None
+    return cells
+
+
+def _require_present(array: Floats, features: Features, name: str) -> None:
+    """Raise for the first value that is missing or infinite, with their number."""
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        row, column = checks.first(wrong)
+        is_category = column in features.categories.columns
+        value = "a missing value" if is_category else checks.spelled(array[row, column])
+        what = "missing='drop' leaves such rows out"
+        if is_category:
+            what += ", missing='level' makes a level of its own of them"
+        raise ValueError(
+            f"{name} row {row}, {features.named(column)}: found {value}, the first of "
+            f"{int(wrong.sum())} such values; {FINITE if not is_category else what}"
+            + ("" if is_category else f", and {what}")
+        )
 
 
 @functools.lru_cache
@@ -141,7 +255,7 @@ def _has_words_of_its_own(X: Any) -> bool:
 
 
 def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return y as one label a row, none of them missing."""
+    """Return y as one label per row, none of them missing."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     array = checks.cells("y", y)
@@ -196,20 +310,20 @@ def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
 def _missing(value: Any) -> bool:
     """Return whether a value is None, NaN, masked, or pandas' NA, which will not say so."""
     try:
-        return value is None or value is np.ma.masked or bool(value != value)  # noqa: PLR0124
+        return value is None or value is np.ma.masked or bool(operator.ne(value, value))
     except TypeError:
         return True
 
 
 def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return one row a class, telling which trials ended so."""
+    """Return one row per class, telling which trials ended so."""
     columns = np.array([y == label for label in classes])
     checks.require_all(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
     return columns
 
 
 def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | None:
-    """Return one weight a row, or None where all count alike.
+    """Return one weight per row, or None where all count alike.
 
     One at least must count, unless these are a part only of the rows to learn from.
     """
@@ -292,7 +406,7 @@ def context(values: Any, n_rows: int) -> Context | None:
         )
     if array.ndim > 2:
         raise ValueError(
-            f"context: found shape {array.shape}; one row of coefficients a row of X is needed, "
+            f"context: found shape {array.shape}; one row of coefficients per row of X is needed, "
             "or one row for all"
         )
     if array.shape[-1] > HIGHEST + 1:
@@ -385,13 +499,13 @@ def _counts(name: str, values: Any, n_rows: int) -> Ints:
 
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
-    """Return one finite number a row; one number alone stands for all rows."""
+    """Return one finite number per row; one number alone stands for all rows."""
     array = checks.array(name, values)
     if array.ndim == 0:
         array = np.full(n_rows, float(array))
     if array.ndim != 1:
         raise ValueError(
-            f"{name}: found an array of shape {array.shape}; one value a row is needed"
+            f"{name}: found an array of shape {array.shape}; one value per row is needed"
         )
     _require_length(name, array, n_rows)
     checks.require_all(np.isfinite(array), name, array, FINITE)
@@ -401,5 +515,5 @@ def _column(name: str, values: Any, n_rows: int) -> Floats:
 def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
     if len(values) != n_rows:
         raise ValueError(
-            f"{name}: found {len(values)} rows where X has {n_rows}; one a row of X is needed"
+            f"{name}: found {len(values)} rows where X has {n_rows}; one per row of X is needed"
         )

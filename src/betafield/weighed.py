@@ -38,7 +38,11 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
     every = zip(smooth.fits[::step], smooth.by_component, found.components[::step], strict=True)
     for fit, share, one in every:
         levels = "" if one.effect is None else [*names, "groups"][one.effect]
-        told = ("process", one.link, _units(one.scale), levels, fit.lengths)
+        if features.categories.columns:
+            levels = ", ".join(str(names[a]) for a in features.categories.columns)
+        lengths = np.full(d, np.nan)
+        lengths[features.numeric] = fit.lengths
+        told = ("process", one.link, _units(one.scale), levels, lengths)
         rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)
     rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]

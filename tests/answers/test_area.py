@@ -285,7 +285,8 @@ def test_the_last_step_of_a_pipeline_is_asked():
 
 
 def test_a_dask_model_answers_after_compute():
-    dask_array = pytest.importorskip("dask.array")
+    import dask.array as dask_array
+
     from betafield.dask import SmoothBetaClassifier as Spread
 
     X, y = smooth(200)

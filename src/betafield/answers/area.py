@@ -9,7 +9,10 @@ with the covariance of the coefficients in which the hyper-parameters are not kn
 residual windows the process counts by (1 − β), and what windows themselves leave open,
 √((1 − β) τ) e(x), has the correlation of their width; so it is at levels that were never seen and
 beyond the domain. With windows alone that is all: points are correlated as far as windows reach.
-Of monotone fields, mean and covariance are those of their draws.
+
+Under contexts π may be far from linear in what the trials tell (Laplace's law is symmetric where π
+saturates): mean and covariance are then those of draws, which are weighed against the likelihood
+(`betafield.process.draws`). So are those of monotone fields.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from betafield.posteriors import LatentNormal
 from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.process import averages, law, linear
-from betafield.process.design import design
+from betafield.process.design import Design, design
+from betafield.process.draws import Fields
 from betafield.process.found import Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
@@ -48,7 +52,7 @@ PAIRS, WAVES = 256, 64
 STEPS, NEAR, LEAST, WIDEST = 40, 1e-4, 1e-12, 20.0
 # Averages are kept so far from 0 and 1.
 INNER = 1e-9
-# Points of monotone fields that are asked at a time.
+# Points of drawn fields that are asked at a time.
 BLOCK = 4_096
 
 
@@ -81,8 +85,9 @@ def average(field: AnyField, points: Floats, weights: Any = None, by: Any = None
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     """Return what is believed of averages over points with shares (a, m), which add up to 1."""
     if isinstance(field, SmoothField):
-        if isinstance(field.answering, Monotone):
-            return _of_monotone(field.answering, points, shares)
+        drawn = _drawn(field)
+        if drawn is not None:
+            return _of_draws(drawn, points, shares)
         return _of_smooth(field.smooth[0], points, shares, field.options.n_jobs)
     post = field.posterior(points)
     x = field.units.scaled(points) / field.width
@@ -91,13 +96,21 @@ def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     return Averages(np.ones(1), mean[None], spread[None])
 
 
-def _of_monotone(fields: Monotone, points: Floats, shares: Floats) -> Averages:
-    """Return mean and covariance of averages over fields that were drawn and made monotone."""
-    each = np.zeros((fields.size, len(shares)))
+def _drawn(field: SmoothField) -> Monotone | Fields | None:
+    """Return the draws that averages are read off; None if a linear field is near enough."""
+    if isinstance(field.answering, Monotone):
+        return field.answering
+    is_weighed = field.totals.distorted and any(m.is_weighed for m in field.smooth[0].members)
+    return field.drawn if is_weighed else None
+
+
+def _of_draws(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Averages:
+    """Return mean and covariance of averages over fields that were drawn."""
+    each = np.zeros((drawn.size, len(shares)))
     for some in blocks(len(points), BLOCK):
-        each += _product(fields.at(points[some]), shares[:, some].T)
+        each += _product(drawn.at(points[some]), shares[:, some].T)
     mean = each.mean(axis=0)
-    spread = _product((each - mean).T, each - mean) / fields.size
+    spread = _product((each - mean).T, each - mean) / drawn.size
     return Averages(np.ones(1), mean[None], spread[None])
 
 
@@ -119,7 +132,7 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     s = r / np.sqrt(np.maximum(1.0 - np.pi / 8.0 * r**2, 0.1))
     for _ in range(STEPS):
         square = 1.0 + np.pi / 8.0 * s**2
-        centre = averages.centred(LOGIT, mean, s, log_odds(mean) * np.sqrt(square))
+        centre = averages.centred(LOGIT, mean, s, averages.guessed(LOGIT, mean, s))
         rise = s * averages.mean_and_slope(LOGIT, centre, s)[1] / (mean * (1.0 - mean))
         if np.all(np.abs(rise - r) <= NEAR * r):
             break
@@ -229,6 +242,10 @@ class Part(NamedTuple):
         How far its log-odds are from those of all processes.
     scale : array of shape (m,)
         How f moves with log-odds.
+    phi : Design
+        Its functions at the points.
+    rho : array of shape (m,)
+        How near the points are to the domain.
     """
 
     surface: Surface
@@ -238,6 +255,8 @@ class Part(NamedTuple):
     slope: Floats
     off: Floats
     scale: Floats
+    phi: Design
+    rho: Floats
 
 
 class Asked(NamedTuple):
@@ -275,7 +294,8 @@ def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
         p, rise = link.rise(c)
         scale = np.maximum(p * (1.0 - p), 1e-4) / np.maximum(rise, 1e-300)
         off = log_odds(mean) - f_mean
-        found.append(Part(surface, float(share), x, mean, slope, off, scale))
+        phi, rho = design(surface.basis, x), law.nearness(x, surface.lengths)
+        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho))
     return found
 
 
@@ -321,10 +341,8 @@ def _windows(beliefs: Beliefs) -> list[tuple[Floats, Floats]]:
 
 def _of_process(part: Part, moves: Floats) -> Floats:
     """Return the covariance (a, a) of Σ moves · f."""
-    surface = part.surface
-    rho = law.nearness(part.x, surface.lengths)
-    phi = design(surface.basis, part.x)
-    a = np.stack([phi.adjoint(each) for each in moves * _shrunk(part) * rho])
+    surface, rho = part.surface, part.rho
+    a = np.stack([part.phi.adjoint(each) for each in moves * _shrunk(part) * rho])
     found = linear.product(linear.product(a, surface.wide), np.ascontiguousarray(a.T))
     far = np.flatnonzero(rho < 1.0)
     loose = moves[:, far] * np.sqrt((1.0 - rho[far] ** 2) * surface.variance)
@@ -388,8 +406,10 @@ def correlated(moves: Floats, x: Floats) -> Floats:
         squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
         K = np.exp(-0.5 * squares)
         return _product(_product(moves, K), moves.T)
-    angles = _product(x, _waves(x.shape[1]))
-    up, across = (_product(moves, np.ascontiguousarray(f(angles))) for f in (np.sin, np.cos))
+    # Waves are few and stand for many: seven digits of each are enough, and quicker.
+    turns = _product(x, _waves(x.shape[1]) / (2.0 * np.pi))
+    angles = (2.0 * np.pi * (turns - np.rint(turns))).astype(np.float32)
+    up, across = (_product(moves, f(angles).astype(np.float64)) for f in (np.sin, np.cos))
     return (_product(up, up.T) + _product(across, across.T)) / WAVES
 
 

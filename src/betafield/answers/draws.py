@@ -1,7 +1,7 @@
 """Fields drawn from what a model believes, whichever kind of field it has.
 
 A process of two classes is drawn jointly (`betafield.process.draws`). What windows believe, and
-what is believed of three classes and more, is one law per point: it is drawn by its quantiles at
+what is believed of three or more classes, is one law per point: it is drawn by its quantiles at
 the levels Φ(e(x)), e a smooth random field whose correlation goes as far as the window, or as the
 length scales do, so that the law of each point is exactly that of `posterior`.
 """

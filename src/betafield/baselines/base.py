@@ -44,7 +44,7 @@ class TwoClasses(ClassifierMixin, BaseEstimator):
     def _note(self, seen: Observed) -> None:
         """Note what is known of trials from which all was learned."""
         self.classes_ = seen.classes
-        self.n_features_in_, names = seen.features
+        self.n_features_in_, names = seen.features.number, seen.features.names
         self.n_trials_ = len(seen.points)
         if names is not None:
             self.feature_names_in_ = names

@@ -30,7 +30,7 @@ class ContinuousCorrelatedBeta(TwoClasses):
     length_scale : float, default=0.1
         ℓ, in the features' units.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
+        Shapes of the prior, the same everywhere or X → (α, β) with one value per row of X.
 
     Attributes
     ----------

@@ -218,13 +218,13 @@ def predict(
     band: options.Band = None,
     under: options.Under = None,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
     """Tell the probability at points, with intervals.
 
     Writes a table with the features, mean, std, and the ends low and high of a credible interval;
-    of three classes and more p_<class>, low_<class> and so on. Tables of any length are read and
+    of three or more classes p_<class>, low_<class> and so on. Tables of any length are read and
     written some rows at a time.
 
         betafield predict model.beta --grid 200 > curve.csv
@@ -240,7 +240,7 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
     answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)
@@ -255,7 +255,7 @@ def average(
     level: options.Level = 0.95,
     above: options.Above = None,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
     """Tell the average probability over areas, with intervals.
@@ -272,7 +272,7 @@ def average(
 
     above = options.probability("--above", above)
     wanted = averaging.Areas(area, weights, options.level(level), above)
-    target, form = answering.answers_to(model, (None, by), (out, format, force), "--by")
+    target, form = answering.answers_to(model, (None, by), (out, kind, force), "--by")
     fitted, watched = answering.loaded(model), terminal.is_watched(target)
     with reading.tables([by]) as (path,):
         table = averaging.averages(fitted, path, wanted, form, watched)
@@ -362,7 +362,7 @@ def plan(
     width: options.Width = 0.1,
     level: options.Level = 0.95,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
     """Tell how many trials are needed, before the first or at points of a model.
@@ -376,7 +376,7 @@ def plan(
     """
     options.positive("--lipschitz", lipschitz)
     if model is None:
-        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": format})
+        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": kind})
         terminal.say(_planned(error, trials, features, lipschitz, metric, background))
         return
     import betafield.cli.answering as answering
@@ -384,7 +384,7 @@ def plan(
 
     _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
     options.positive("--width", width)
-    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
     ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
     answering.write_answers(fitted, ask, (grid, at), None, target, form)

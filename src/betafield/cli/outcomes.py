@@ -32,7 +32,7 @@ NOT = ("not ", "no ", "non ", "non", "un", "in")
 def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, str | None]:
     """Return the label of the success, and what to tell if it was guessed.
 
-    It is None for 0 and 1, of which 1 is no guess, and for three classes and more.
+    It is None for 0 and 1, of which 1 is no guess, and for three or more classes.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def feature_names(model: SmoothBetaClassifier) -> list[str]:
 
 
 def predictions(model: SmoothBetaClassifier, wanted: Wanted) -> Ask:
-    """Return what tells mean, deviation and interval; of three classes and more, of each."""
+    """Return what tells mean, deviation and interval; of three or more classes, of each."""
     if wanted.under is not None and wanted.band is not None:
         raise UsageError(
             "--band, --under: guarantees are of the undistorted probability; ask for one"

@@ -27,7 +27,7 @@ def threshold(
     size: options.Draws = 2000,
     seed: options.Seed = 0,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -52,7 +52,7 @@ def threshold(
     if not 0.0 < interval < 1.0:
         raise UsageError(f"--interval: found {interval}; a number between 0 and 1 is needed")
     target = out or writing.STANDARD
-    form = writing.form(target, format)
+    form = writing.form(target, kind)
     writing.require_free(target, force, [model])
     fitted = answering.loaded(model)
     with terminal.cautions(quiet):

@@ -188,7 +188,7 @@ class _CSV:
 
 
 class _JSON:
-    """A list with an object a row, each on a line of its own."""
+    """A list with an object per row, each on a line of its own."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names, self.between = file, names, "[\n"

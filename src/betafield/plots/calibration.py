@@ -188,7 +188,7 @@ class CalibrationDisplay:
         model : SmoothBetaClassifier
             Fitted, with two classes, without contexts.
         n, random_state
-            Places at which trials are predicted, at the most; the seed of the folds.
+            Places at which trials are predicted, at most; the seed of the folds.
         n_bins, strategy, level, name, ax
             As in `from_estimator`.
         """
@@ -221,7 +221,7 @@ class CalibrationDisplay:
         name: str = "predictions",
         ax: Any = None,
     ) -> Self:
-        """Compare predictions with successes: 1 or 0 a trial, or so many of `weight` trials."""
+        """Compare predictions with successes: 1 or 0 per trial, or so many of `weight` trials."""
         successes, predicted = checks.array("successes", successes), checks.array("y_prob", y_prob)
         trials = np.ones_like(predicted) if weight is None else checks.array("weight", weight)
         n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)

@@ -115,7 +115,7 @@ class ExceedanceDisplay:
         features, at, under, grid_resolution, show_places
             As those of `FieldDisplay.from_estimator`.
         class_ : label, default=None
-            Whose probability; None: the success, or of three classes and more the second.
+            Whose probability; None: the success, or of three or more classes the second.
         ax : Axes, default=None
             Where to draw. None: a new figure.
         """

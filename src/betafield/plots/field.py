@@ -172,7 +172,7 @@ class FieldDisplay:
         class_ : label, default=None
             The one class to show; None: of two the success, of more all, or in a map the second.
         grid_resolution : int, default=None
-            Points a feature. None: 300, in maps 100, of averages 60.
+            Points per feature. None: 300, in maps 100, of averages 60.
         n_bins : int, default=20
             Bins of the trials, over the one feature of a model.
         show_places : bool, default=False

@@ -334,7 +334,7 @@ def _outline(metric: str) -> Floats:
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+    rule = f"one finite number per feature is needed, {model.n_features_in_} in all"
     row = checks.finite("x", x, rule)
     if row.ndim != 2:
         checks.shaped("x", row, (model.n_features_in_,), rule)

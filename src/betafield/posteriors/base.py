@@ -1,6 +1,6 @@
 """The one protocol that every posterior keeps.
 
-A posterior is a column of independent beliefs about success probabilities, one a row. Users call
+A posterior is a column of independent beliefs about success probabilities, one per row. Users call
 the public methods; they validate and broadcast once, here. A new kind of posterior writes only
 the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how to `_take` rows.
 """
@@ -27,7 +27,7 @@ Moments: TypeAlias = tuple[Floats, Floats]
 
 
 class Posterior(ABC):
-    """Distributions of success probabilities π, one a row.
+    """Distributions of success probabilities π, one per row.
 
     Points and probabilities broadcast against `shape` by NumPy's rules: with m rows, a scalar or
     an array (m,) gives (m,), and a column (k, 1) gives (k, m).
@@ -128,7 +128,7 @@ class Posterior(ABC):
         ----------
         context : array-like of shape (p + 1,) or (m, p + 1)
             Bernstein coefficients b within [0, 1], for p = 1 (lo, hi), as made by
-            `betafield.contexts`: one context for all rows, or one a row.
+            `betafield.contexts`: one context for all rows, or one per row.
 
         Returns
         -------
@@ -295,11 +295,11 @@ def require_one_length(**columns: Floats) -> None:
 
 def _chosen_rows(index: Index, m: int) -> Rows:
     # An empty list must not become an array of floats.
-    found = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
+    found: Any = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
     if isinstance(found, list | np.ma.MaskedArray):
         found = checks.cells("index", found)
     try:
-        rows = np.atleast_1d(np.arange(m)[found])  # type: ignore[index]
+        rows = np.atleast_1d(np.arange(m)[found])
     except (IndexError, TypeError, ValueError) as error:
         raise IndexError(f"index: found {checks.spelled(index)}; {error}") from None
     if rows.ndim > 1:

@@ -15,7 +15,8 @@ larger by 4s², s the link's scale. Only those with
 are kept, what t trials could tell from 0, and the lowest of them if they are too many.
 
 A feature may have levels with effects of their own, independent and of variance τ²: a function per
-level follows, 1 at that level and 0 elsewhere, and θ ends in log τ.
+level follows, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
+levels too, with smooth deviations (`blocks`), and θ ends in log τ and log σ_d of every column.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from betafield.process import blocks
+from betafield.process.blocks import Columns, Layout, Shared
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -86,12 +90,15 @@ class Prior(NamedTuple):
         ν of Matérn's kernel; None: squared-exponential.
     effects : Effects or None
         Levels with effects of their own.
+    columns : tuple of Column
+        Columns of categories.
     """
 
     scale: float
     trials: float
     smoothness: float | None = None
     effects: Effects | None = None
+    columns: Columns = ()
 
 
 class Basis(NamedTuple):
@@ -109,6 +116,10 @@ class Basis(NamedTuple):
         ∂ log D/∂θ.
     is_capped : bool
         Whether functions were left out that the trials could have told.
+    effects : Effects or None
+        Levels of a feature.
+    layout : Layout or None
+        Levels of categories.
     """
 
     margin: Floats
@@ -117,6 +128,7 @@ class Basis(NamedTuple):
     slope: Floats
     is_capped: bool
     effects: Effects | None = None
+    layout: Layout | None = None
 
     def angles(self, x: Floats) -> Floats:
         """Return π (x + δ)/(1 + 2δ), x at the border of the box if it is beyond."""
@@ -125,6 +137,9 @@ class Basis(NamedTuple):
 
 def basis(theta: Floats, prior: Prior) -> Basis:
     """Return the basis for hyper-parameters (log σ, log ℓ_1, …, log ℓ_d), and log τ of levels."""
+    if prior.columns:
+        shared = theta[: len(theta) - blocks.parameters(prior.columns)]
+        return _with_columns(basis(shared, prior._replace(columns=())), theta, prior)
     if prior.effects is not None:
         return _with_effects(basis(theta[:-1], prior._replace(effects=None)), theta, prior.effects)
     sigma, lengths = math.exp(theta[0]), np.exp(theta[1:])
@@ -153,6 +168,21 @@ def _with_effects(cosines: Basis, theta: Floats, effects: Effects) -> Basis:
     slope[-1, m:] = 2.0
     root = np.concatenate([cosines.root, np.full(L, math.exp(theta[-1]))])
     return cosines._replace(root=root, slope=slope, effects=effects)
+
+
+def _with_columns(cosines: Basis, theta: Floats, prior: Prior) -> Basis:
+    """Return a basis with functions of every level of categories more."""
+    variance, slope = cosines.root**2, cosines.slope.copy()
+    variance[0] -= CONSTANT * prior.scale**2
+    slope[:, 0] *= cosines.root[0] ** 2 / variance[0]
+    found = blocks.layout(Shared(variance, slope), theta, prior.columns)
+    (rows, m), root = cosines.slope.shape, np.empty(found.size)
+    slope = np.zeros((len(theta), found.size))
+    root[:m], slope[:rows, :m] = cosines.root, cosines.slope
+    for column, each, first in zip(found.columns, found.effects, found.first, strict=True):
+        at = slice(first, first + column.size * len(each.low))
+        root[at], slope[:, at] = np.tile(each.root, column.size), np.tile(each.slope, column.size)
+    return cosines._replace(root=root, slope=slope, layout=found)
 
 
 def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Floats]:

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.process.blocks import Arrangement, coordinates
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -64,6 +66,9 @@ class Axis(NamedTuple):
 class Box(NamedTuple):
     """A domain that is made the unit box, feature by feature; constant ones are in its middle.
 
+    If there are categories, an `arrangement` says which columns of points they are; after the
+    features come the coordinates of their codes among `levels`, which are sorted.
+
     Examples
     --------
     >>> import numpy as np
@@ -73,6 +78,8 @@ class Box(NamedTuple):
     """
 
     axes: tuple[Axis, ...]
+    levels: tuple[Floats, ...] = ()
+    arrangement: Arrangement | None = None
 
     @classmethod
     def of(cls, bounds: Floats) -> Box:
@@ -88,10 +95,20 @@ class Box(NamedTuple):
 
     def inside(self, points: Floats) -> Floats:
         """Return points (m, d) in units of the box, beyond it if they are."""
+        if self.arrangement is not None:
+            return self.beside(*self.arrangement.arranged(points))
         return np.stack([axis.inside(points[:, a]) for a, axis in enumerate(self.axes)], axis=1)
+
+    def beside(self, points: Floats, codes: Floats) -> Floats:
+        """Return points in units of the box, and after them the coordinates of levels."""
+        each = [axis.inside(points[:, a]) for a, axis in enumerate(self.axes)]
+        each += [coordinates(*both) for both in zip(codes.T, self.levels, strict=True)]
+        return np.stack(each, axis=1)
 
     def outside(self, x: Floats) -> Floats:
         """Return points of the box in own units."""
+        if not self.axes:
+            return np.zeros((len(x), 0))
         return np.stack([axis.outside(x[:, a]) for a, axis in enumerate(self.axes)], axis=1)
 
     def within(self, points: Floats) -> Floats:

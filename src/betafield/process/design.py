@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from betafield.process import cosines, linear
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
+from betafield.process.pooled import Pooled
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,7 +41,7 @@ class Design(Protocol):
     def curvature(self, weight: Floats) -> Curvature:
         """Return I + Φ̃′ diag(weight) Φ̃, factored."""
 
-    def forms(self, S: Floats) -> Floats:
+    def forms(self, S: Any) -> Floats:
         """Return φ̃′Sφ̃ for every point, S symmetric."""
 
 
@@ -267,8 +268,22 @@ class Levelled:
 
 def design(basis: Basis, x: Floats) -> Design:
     """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
+    if basis.layout is not None:
+        return pooled(basis, x)
     plain = _plain(without_effects(basis), x)
     return plain if basis.effects is None else Levelled(plain, basis, x)
+
+
+def pooled(basis: Basis, x: Floats) -> Pooled:
+    """Return Φ̃ of a basis with levels of categories, which come after the features of points."""
+    assert basis.layout is not None
+    d, columns = len(basis.margin), basis.layout.columns
+    plain = without_effects(basis)
+    which = tuple(
+        column.which(x[:, d + k]) if d + k < x.shape[1] else np.full(len(x), -1)
+        for k, column in enumerate(columns)
+    )
+    return Pooled(matrix(plain, x), plain.root, basis.layout, which)
 
 
 def _plain(basis: Basis, x: Floats) -> Cosines:
@@ -289,7 +304,8 @@ def _plain(basis: Basis, x: Floats) -> Cosines:
 def without_effects(basis: Basis) -> Basis:
     """Return a basis without its levels."""
     m = len(basis.J)
-    return basis._replace(root=basis.root[:m], slope=basis.slope[:, :m], effects=None)
+    root, slope = basis.root[:m], basis.slope[:, :m]
+    return basis._replace(root=root, slope=slope, effects=None, layout=None)
 
 
 def matrix(basis: Basis, x: Floats) -> Floats:
@@ -313,6 +329,8 @@ def _cosines(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
 
 def product(basis: Basis, x: Floats, A: Floats) -> Floats:
     """Return Φ̃A; every point has one level at the most."""
+    if basis.layout is not None:
+        return pooled(basis, x).products(A)
     if basis.effects is None:
         return linear.product(matrix(basis, x), A)
     m, which = len(basis.J), basis.effects.which(x)

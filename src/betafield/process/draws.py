@@ -48,6 +48,8 @@ from betafield.process.residuals import log_odds
 Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
+# Fields that are drawn where nobody says how many.
+SIZE = 500
 # The share of draws from wider laws, and how much trials tell there.
 WIDER, TOLD = 0.25, 0.1
 # The share of a pool that counts at the least.

@@ -10,6 +10,7 @@ and levels are left out whole (`groups`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -17,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.basis import Effects
+from betafield.process.blocks import parameters
 from betafield.process.boxes import Box
-from betafield.process.fit import Fit, fit, weights
+from betafield.process.fit import Fit, fit, settled, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import WIDTHS
+from betafield.process.laplace import ROUGH
 from betafield.process.links import LOGIT
 from betafield.process.residuals import Window as Candidate
 from betafield.process.rows import COARSE, FINE, Levels, Rows
@@ -50,6 +53,9 @@ SURE = 0.5
 CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
 # Places are left out whole if trials are so many times as many.
 REPEATED = 1.1
+# Levels from which on a column tells how much they vary; steps of a grid if it does not, in logs of
+# τ and σ_d, and how many processes on it are kept.
+FEW_LEVELS, GRID, MOST_ON_GRID = 20, (-1.2, -0.6, 0.0, 0.6, 1.2), 16
 
 
 class Process(NamedTuple):
@@ -82,8 +88,10 @@ def find(
     """
     processes = _processes(sums, bounds, scale)
     # Windows would take what a group or a row shares for something of its place.
-    if not with_windows or sums.group is not None or sums.is_apart:
-        return _found(processes)
+    # Of levels of categories, residuals are taken to be effects.
+    is_shared = sums.group is not None or sums.codes is not None
+    if not with_windows or is_shared or sums.is_apart:
+        return _found(_unsure(processes))
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
     spacings = _spacings(sums, levels, processes[0].box)
@@ -139,6 +147,32 @@ def _correlated(processes: list[Process]) -> list[Process]:
             if fitted.objective < best - HOPELESS:
                 break
     return every
+
+
+def _unsure(processes: list[Process]) -> list[Process]:
+    """Return processes at hyper-parameters of levels on a grid, if there are columns of few.
+
+    A handful of levels says little of how much levels vary, so of those never seen.
+    """
+    columns = processes[0].fit.problem.prior.columns
+    if all(column.size >= FEW_LEVELS or column.is_averaged for column in columns):
+        return processes
+    every = [_moved(each, *step) for each in processes for step in itertools.product(GRID, GRID)]
+    w = weights(tuple(process.fit for process in every))
+    best = np.argsort(-w, kind="stable")[:MOST_ON_GRID]
+    return [every[i] for i in best if w[i] > LIGHT]
+
+
+def _moved(process: Process, tau: float, deviation: float) -> Process:
+    """Return a process with other deviations of the effects of columns of few levels."""
+    problem, theta = process.fit.problem, process.fit.theta.copy()
+    at = len(theta) - parameters(problem.prior.columns)
+    for column in problem.prior.columns:
+        if column.size < FEW_LEVELS and not column.is_averaged:
+            theta[at : at + column.parameters] += (tau, deviation)[: column.parameters]
+        at += column.parameters
+    theta = np.clip(theta, *problem.ends)
+    return process._replace(fit=settled(problem, theta, ROUGH))
 
 
 def _found(processes: list[Process]) -> Found:

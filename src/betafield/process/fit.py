@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from betafield.process import linear
 from betafield.process.basis import Effects, Prior
+from betafield.process.blocks import mixed, parameters
 from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, slopes
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import COARSE, Rows
@@ -72,7 +73,8 @@ class Problem(NamedTuple):
 
     def _each(self, amplitude: float, length: float, effect: float) -> Floats:
         """Return one number per hyper-parameter."""
-        levels = [] if self.prior.effects is None else [effect]
+        number = parameters(self.prior.columns) + (self.prior.effects is not None)
+        levels = [effect] * number
         return np.array([amplitude, *[length] * self.rows.d, *levels])
 
     def precision(self, theta: Floats) -> Floats:
@@ -145,7 +147,8 @@ def fit(
     Groups of trials have effects of their own.
     """
     effects = groups(rows) if rows.is_grouped else effects
-    problem = Problem(rows, link, Prior(link.scale, float(rows.n.sum()), smoothness, effects))
+    prior = Prior(link.scale, float(rows.n.sum()), smoothness, effects, rows.columns)
+    problem = Problem(rows, link, prior)
     few = problem._replace(rows=sampled(rows))
     near = None
     if start is None:
@@ -223,14 +226,6 @@ def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     for column in (*rows.x.T, *rows.context.T):
         key = mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
     return key
-
-
-def mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return what splitmix64 makes of numbers."""
-    key = key + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
 
 
 def _ascent(problem: Problem, at: Mode) -> Ascent:

@@ -43,7 +43,7 @@ ALONG, ROWS = 32, 1_500
 
 
 class Own(NamedTuple):
-    """What queries leave out themselves.
+    """What queries leave out themselves, and those of their group with them.
 
     Parameters
     ----------
@@ -51,10 +51,20 @@ class Own(NamedTuple):
         Of which row it is.
     h : array of shape (q,)
         How its scores follow the process.
+    sizes : integer array or None
+        How many queries each group has, one group after the other; None: each is one.
     """
 
     row: Index
     h: Floats
+    sizes: Index | None = None
+
+    def left(self, of: Ints, value: Floats) -> Left:
+        """Return what is left out of cells, given which cell rows are in, and its values."""
+        sizes = np.ones(len(self.row), dtype=np.int64) if self.sizes is None else self.sizes
+        last = np.cumsum(sizes)
+        every = np.repeat([last - sizes, last], sizes, axis=1)
+        return Left(of[self.row], self.h, value, *every)
 
 
 class Cells(NamedTuple):
@@ -138,7 +148,7 @@ class Following:
     def moves(self, queries: Floats, turned: Floats, own: Own | None = None) -> Moves:
         """Return how the others move.
 
-        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of its cell
+        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of which cells
         that is, for C is largest there.
         """
         return Moves(self, queries, turned, own)
@@ -224,7 +234,7 @@ class Moves:
     turned : array of shape (q, m), or (q, m + L)
         Σ_k C φ̃_k a_k of it.
     own : Own or None
-        What that is of the query's own row.
+        What that is of the query's own row, or of its group's.
     """
 
     following: Following
@@ -282,12 +292,12 @@ class Moves:
         return np.asarray((matrix(self.following.basis, self.queries) * self._turned).sum(axis=1))
 
     def _left(self, cells: Cells) -> Left:
-        """Return which cell of a query has less weight, by how much, and the value of that."""
+        """Return which cells of a query have less weight, by how much, and the values of that."""
         if self.own is None:
             return _nothing(len(self.turned))
         whole = self.following.whole
         value = np.einsum("qm,mq->q", self._turned, whole.P[:, whole.of[self.own.row]])
-        return Left(cells.of[self.own.row], self.own.h, np.asarray(value))
+        return self.own.left(cells.of, np.asarray(value))
 
     def _of_levels(self, stretch: Floats) -> Floats:
         """Return the means of effects of levels; without any, 0."""
@@ -302,7 +312,7 @@ class Moves:
             x, weight, of, values = self._beside_levels(levels, stretch > 0.0)
         left = _nothing(len(own))
         if self.own is not None:
-            left = Left(of[self.own.row], self.own.h, own)
+            left = self.own.left(of, own)
         return _filled(window_means(self.queries, x, values, weight, stretch, left), own, stretch)
 
     def _beside_levels(self, levels: Levels, used: npt.NDArray[np.bool_]) -> Averaged:
@@ -338,7 +348,8 @@ def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:
 
 def _nothing(count: int) -> Left:
     """Return that so many queries leave nothing out."""
-    return Left(np.full(count, -1), np.zeros(count), np.zeros(count))
+    none = np.zeros(count, dtype=np.int64)
+    return Left(none, np.zeros(count), np.zeros(count), none, none)
 
 
 def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:

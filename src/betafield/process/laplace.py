@@ -16,7 +16,7 @@ The gradient is exact where Fisher's information is the observed one (logit with
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,15 @@ from betafield.process.curvature import Curvature
 from betafield.process.design import Design, design
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import Link
+from betafield.process.pooled import Blocked
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 
 # Scoring ends where a step promises a smaller gain: on the way, and for a mode that is kept.
 ROUGH, FINE = 5e-3, 1e-16
+# How much of the step before is mixed in at the most.
+MIXED = 4.0
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
@@ -76,7 +79,7 @@ class Slopes(NamedTuple):
         Of the evidence.
     information : array of shape (1 + d, 1 + d)
         Expected, of θ.
-    S : array of shape (m, m)
+    S : array of shape (m, m), or Spread with categories
         Covariance of the coefficients.
     leverages : array of shape (r,)
         Variances of the rows' latent values.
@@ -86,7 +89,7 @@ class Slopes(NamedTuple):
 
     gradient: Floats
     information: Floats
-    S: Floats
+    S: Any
     leverages: Floats
     moves: Floats
 
@@ -105,13 +108,14 @@ def mode(
     phi = design(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
-    at = _at(phi, b, rows, link)
+    at, before = _at(phi, b, rows, link), None
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
         if 0.5 * curvature.form(step) < gain:
             break
-        at = _upward(phi, at, step, rows, link)
+        way, before = _mixed(target, step, before) - at.b, (target, step)
+        at = _upward(phi, at, way, rows, link)
     else:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
@@ -139,6 +143,20 @@ def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats
     return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
 
 
+def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -> Floats:
+    """Return where to go: scoring's target and that before, mixed so that their steps cancel.
+
+    Expected curvature is not the observed one where links are not canonical or trials distorted:
+    steps of scoring then shrink by a constant factor each, and Anderson's mixing makes up for it.
+    """
+    if before is None:
+        return target
+    change = step - before[1]
+    square = float(np.sum(change * change))
+    share = float(np.sum(step * change)) / square if square > 0.0 else 0.0
+    return np.asarray(target - np.clip(share, -MIXED, MIXED) * (target - before[0]))
+
+
 def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:
     """Return the first point on the way back from a step that is not lower, or the old one."""
     for _ in range(HALVINGS):
@@ -151,6 +169,8 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
 
 def slopes(mode: Mode, rows: Rows) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
+    if isinstance(mode.curvature, Blocked):
+        return _of_blocks(mode, mode.curvature, rows)
     phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
@@ -160,6 +180,23 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
     gradient = (0.5 * G * (b * b - np.diag(M))).sum(axis=1) + (moves * drift).sum(axis=1)
     information = 0.5 * linear.product(linear.product(G, M * M), _turned(G))
     return Slopes(gradient, information, S, leverages, moves)
+
+
+def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
+    """Return the same with levels of categories: M₀⁻¹ is never made."""
+    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    S = curvature.spread()
+    leverages = phi.forms(S)
+    moves = np.stack([curvature.solve(row) for row in G * b])
+    drift = phi.adjoint(-0.5 * leverages * mode.reading.slope)
+    gradient = (0.5 * G * (b * b - 1.0 + S.diagonal())).sum(axis=1) + (moves * drift).sum(axis=1)
+    core, across, levels = curvature.squares()
+    m, k = core.shape[0], len(levels)
+    G0, G1 = np.ascontiguousarray(G[:, :m]), np.ascontiguousarray(G[:, m : m + k])
+    half = linear.product(linear.product(G1, across), _turned(G0))
+    own = linear.product(linear.product(G0, core), _turned(G0))
+    own += half + half.T + linear.product(linear.product(G1, levels), _turned(G1))
+    return Slopes(gradient, 0.5 * own, S, leverages, moves)
 
 
 def _turned(A: Floats) -> Floats:

@@ -26,7 +26,7 @@ be normal, with the deviation of f times the slope of that function.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from betafield.process.fit import Fit, Problem, weights
 from betafield.process.laplace import Mode
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
+from betafield.process.pooled import Spread
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +46,8 @@ Floats = npt.NDArray[np.float64]
 WIDENING = 3.0
 # Links of less weight are left out.
 NEGLIGIBLE = 1e-3
+# Points that are looked at together if there are categories.
+MANY = 8_192
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Surface:
         The functions.
     b : array of shape (m,)
         Mean of the coefficients.
-    narrow, wide : array of shape (m, m)
+    narrow, wide : array of shape (m, m), or Spread with categories
         Their covariance given the hyper-parameters, and with their uncertainty.
     lengths : array of shape (d,)
         ℓ.
@@ -74,8 +77,8 @@ class Surface:
     link: Link
     basis: Basis
     b: Floats
-    narrow: Floats
-    wide: Floats
+    narrow: Any
+    wide: Any
     lengths: Floats
     variance: float
     base: float
@@ -94,14 +97,12 @@ def surface(fit: Fit) -> Surface:
     """Return what answers need of a fit."""
     mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
     variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
-    H = linear.product(linear.product(_turned(slopes.moves), fit.covariance), slopes.moves)
-    wide = slopes.S + WIDENING * H
     return Surface(
         link,
         mode.basis,
         mode.b + shift(fit),
         slopes.S,
-        0.5 * (wide + wide.T),
+        widened(fit),
         fit.lengths,
         variance,
         base(fit.problem, mode),
@@ -109,9 +110,22 @@ def surface(fit: Fit) -> Surface:
     )
 
 
+def widened(fit: Fit) -> Any:
+    """Return the covariance of coefficients with the uncertainty of the hyper-parameters."""
+    S, moves = fit.slopes.S, fit.slopes.moves
+    if isinstance(S, Spread):
+        return S.widened(moves, WIDENING * fit.covariance)
+    H = linear.product(linear.product(_turned(moves), fit.covariance), moves)
+    wide = S + WIDENING * H
+    return 0.5 * (wide + wide.T)
+
+
 def group_deviation(basis: Basis) -> float:
     """Return the deviation of effects over which answers are averages; 0 if there are none."""
     effects = basis.effects
+    if basis.layout is not None:
+        each = zip(basis.layout.columns, basis.layout.effects, strict=True)
+        return max((float(e.root[0]) for c, e in each if c.is_averaged), default=0.0)
     return float(basis.root[-1]) if effects is not None and effects.is_averaged else 0.0
 
 
@@ -123,6 +137,8 @@ def shift(fit: Fit) -> Floats:
     push = design(fit.mode.basis, rows.x).adjoint(
         0.5 * fit.slopes.leverages * fit.mode.reading.third
     )
+    if isinstance(fit.slopes.S, Spread):
+        return fit.slopes.S.times(push)
     return np.asarray(linear.product(push[None], fit.slopes.S)[0])
 
 
@@ -136,6 +152,9 @@ def base(problem: Problem, mode: Mode) -> float:
 
 def latent(surface: Surface, x: Floats) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
+    if surface.basis.layout is not None and len(x) > MANY:
+        parts = [latent(surface, x[i : i + MANY]) for i in range(0, len(x), MANY)]
+        return Latent(*map(np.concatenate, zip(*parts, strict=True)))
     phi = design(surface.basis, x)
     wide, rho = phi.forms(surface.wide), nearness(x, surface.lengths)
     m, narrow = _plain(surface, phi, rho)
@@ -150,6 +169,7 @@ def _plain(surface: Surface, phi: Design, rho: Floats) -> tuple[Floats, Floats]:
 
 def nearness(x: Floats, lengths: Floats) -> Floats:
     """Return ρ."""
+    x = x[:, : len(lengths)]
     beyond = np.maximum(np.maximum(-x, x - 1.0), 0.0)
     return np.asarray(np.exp(-0.5 * ((beyond / lengths) ** 2).sum(axis=1)))
 
@@ -193,6 +213,8 @@ def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
 
 
 def _mean(surface: Surface, x: Floats) -> Floats:
+    if surface.basis.layout is not None and len(x) > MANY:
+        return np.concatenate([_mean(surface, x[i : i + MANY]) for i in range(0, len(x), MANY)])
     phi = design(surface.basis, x)
     m, narrow = _plain(surface, phi, nearness(x, surface.lengths))
     return averages.mean(surface.link, m, np.sqrt(narrow + surface.tau**2))
@@ -219,8 +241,7 @@ def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats
     """
     narrow, wide = np.sqrt(f.narrow), np.sqrt(f.wide)
     target = averages.mean(link, f.mean, narrow) if target is None else target
-    stretch = np.sqrt((1.0 + np.pi / 8.0 * f.wide) / (1.0 + np.pi / 8.0 * f.narrow))
-    near = f.mean * stretch if link is LOGIT else f.mean  # E g ≈ g(m/√(1 + πv/8)) for the logit
+    near = averages.guessed(link, target, wide) if link is LOGIT else f.mean
     return averages.centred(link, target, wide, near), wide
 
 

@@ -220,7 +220,9 @@ class Smooth:
         Distances are Euclidean, every feature in its length scale of the heaviest process.
         """
         best = int(np.argmax(self.weights))
-        x = self.boxes[best].inside(points) / self.lengths
+        if not self.lengths.size:  # there are categories only
+            return np.zeros(len(points), dtype=np.bool_)
+        x = self.boxes[best].inside(points)[:, : len(self.lengths)] / self.lengths
         return np.asarray(self._nearby.sums(x, FAR)[:, 0] == 0)
 
     def overdispersion(self) -> float:

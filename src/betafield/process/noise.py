@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from betafield.process import linear
-from betafield.process.fit import mixed
+from betafield.process.blocks import mixed
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.uint64]

@@ -161,9 +161,8 @@ def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weigh
     by point, shape (1 + windows, q).
     """
     deviations = [np.sqrt(v) for v in variances]
-    # E expit(f) ≈ expit(c/√(1 + πs²/8)): a guess that leaves few steps.
     centres = [
-        averages.centred(LOGIT, p, s, logit(p) * np.sqrt(1.0 + np.pi / 8.0 * s**2))
+        averages.centred(LOGIT, p, s, averages.guessed(LOGIT, p, s))
         for p, s in zip(means, deviations, strict=True)
     ]
     own = laws.weights if weights.ndim == 1 else laws.weights[:, None]

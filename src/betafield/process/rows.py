@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.process.blocks import Columns
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Order = npt.NDArray[np.intp]
@@ -117,6 +119,8 @@ class Rows(NamedTuple):
         ρ, between any two trials of a row.
     share : float
         Logarithm of how likely the rates were before at which contexts are taken.
+    columns : tuple of Column
+        Columns of categories, whose coordinates are the last.
     """
 
     x: Floats
@@ -128,11 +132,12 @@ class Rows(NamedTuple):
     is_grouped: bool = False
     correlation: float = 0.0
     share: float = 0.0
+    columns: Columns = ()
 
     @property
     def d(self) -> int:
         """Return the number of features."""
-        return int(self.x.shape[1]) - self.is_grouped
+        return int(self.x.shape[1]) - self.is_grouped - len(self.columns)
 
     @property
     def n(self) -> Floats:

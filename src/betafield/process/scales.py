@@ -40,7 +40,9 @@ class Scaled(NamedTuple):
 
 def boxed(sums: Sums, bounds: Floats, scale: Scale) -> Box:
     """Return the box of these units; no units are the features' own."""
-    return Box.scaled(bounds, scale or ("range",) * len(bounds), sums.points, sums.trials)
+    scale = scale or ("range",) * len(bounds)
+    box = Box.scaled(bounds, scale, sums.points, sums.trials)
+    return box._replace(levels=sums.categories(), arrangement=sums.arrangement)
 
 
 def checked(scale: str | Scale, d: int) -> list[Scale]:

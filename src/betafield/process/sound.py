@@ -22,12 +22,15 @@ SMOOTHNESS = (0.1, 100.0)
 MOST_NODES, HEAVIEST = 64, 1e6
 
 
-def require_sound(found: Found, d: int) -> None:
-    """Raise unless this can have been found for d features."""
+def require_sound(found: Found, d: int, extra: int = 0) -> None:
+    """Raise unless this can have been found for d features.
+
+    Categories have `extra` hyper-parameters.
+    """
     if not found.components:
         raise ValueError("found: no process; at least one is needed")
     for component in found.components:
-        _require_process(component, d)
+        _require_process(component, d, extra)
     for window in found.windows:
         _require_window(window, d)
     _require_nodes(found)
@@ -63,10 +66,10 @@ def _together(windows: tuple[Window, ...]) -> float:
     return float(np.sum([[w.weight, *w.others] for w in windows], axis=0).max())
 
 
-def _require_process(component: Component, d: int) -> None:
+def _require_process(component: Component, d: int, extra: int = 0) -> None:
     link, smoothness, theta, scale, effect, correlation = component
     is_sound = link in [known.name for known in LINKS]
-    is_sound &= theta.shape == (1 + d + (effect is not None),)
+    is_sound &= theta.shape == (1 + d + extra + (effect is not None),)
     is_sound &= effect is None or 0 <= effect <= d
     is_sound &= 0.0 <= correlation < 1.0
     low, high = SMOOTHNESS

@@ -9,12 +9,25 @@ import numpy.typing as npt
 
 from betafield import families
 from betafield.families import Rate
+from betafield.process.blocks import Arrangement, Column, coordinates
 from betafield.process.boxes import Box
-from betafield.process.rows import COARSE, GROUPED, LONG, Grid, Levels, Rows, gather, listed
+from betafield.process.rows import (
+    COARSE,
+    FEWEST,
+    GROUPED,
+    LONG,
+    Grid,
+    Levels,
+    Rows,
+    gather,
+    listed,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Cells of trials with categories, each of one combination of levels.
+POOLED = Grid({1: 4_096, 2: 8_192, 3: 8_192}, {1: 128, 2: 40, 3: 16}, 1 << 15)
 # Values up to which a feature is said to have levels.
 MOST_LEVELS = 512
 
@@ -37,6 +50,10 @@ class Sums(NamedTuple):
         Whether rows may vary more than trials alone would, so that none are joined.
     rates : tuple of Rate
         Those that are not known; contexts are then at all of their corners, side by side.
+    codes : array of shape (r, c) or None
+        The levels of categories, as numbers that tell them apart; None: there are none.
+    arrangement : Arrangement or None
+        Which columns of points that are asked about are features, and which categories.
     """
 
     points: Floats
@@ -47,6 +64,8 @@ class Sums(NamedTuple):
     group: Floats | None = None
     is_apart: bool = False
     rates: tuple[Rate, ...] = ()
+    codes: Floats | None = None
+    arrangement: Arrangement | None = None
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
         """Return the trials gathered in a box, levels of features (in own units) kept apart."""
@@ -54,6 +73,8 @@ class Sums(NamedTuple):
             None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
             for at, axis in zip(levels, box.axes, strict=False)
         )
+        if self.codes is not None:
+            return self._pooled(box, self.codes)
         if self.is_apart:
             return listed(box.within(self.points), *self[1:5])
         if self.group is None:
@@ -63,6 +84,33 @@ class Sums(NamedTuple):
         x = np.column_stack([x, number])
         return gather(x, *self[1:5], grid=GROUPED, levels=held, is_grouped=True)
 
+    def categories(self) -> tuple[Floats, ...]:
+        """Return the levels of every column of categories that were seen, sorted."""
+        if self.codes is None:
+            return ()
+        return tuple(np.unique(column) for column in self.codes[self.trials > 0].T)
+
+    def _pooled(self, box: Box, codes: Floats) -> Rows:
+        """Return the trials gathered in a box, levels of categories and groups kept apart."""
+        d, seen = len(box.axes), self.trials > 0
+        x = box.beside(self.points, codes)
+        x[:, :d] = np.clip(x[:, :d], 0.0, 1.0)
+        columns = [Column(len(at), is_smooth=d > 0) for at in box.levels]
+        if self.group is not None:
+            x = np.column_stack([x, coordinates(self.group, np.unique(self.group[seen]))])
+            columns.append(Column(len(np.unique(self.group[seen])), False, is_averaged=True))
+        if self.is_apart:
+            return listed(x, *self[1:5])._replace(columns=tuple(columns))
+        # One level per combination, whatever the number of columns.
+        every, which = np.unique(x[:, d:], axis=0, return_inverse=True)
+        last = max(len(every) - 1, 1)
+        joint = np.column_stack([x[:, :d], which.ravel() / last])
+        kept = (*(None,) * d, np.arange(len(every)) / last)
+        rows = gather(joint, *self[1:5], grid=pooled(len(every)), levels=kept, is_grouped=True)
+        back = every[np.rint(rows.x[:, d] * last).astype(np.int64)]
+        found = np.column_stack([rows.x[:, :d], back])
+        return rows._replace(x=found, is_grouped=False, columns=tuple(columns))
+
     def at(self, rates: Floats) -> Sums:
         """Return the trials if the rates that are not known are these."""
         assert self.context is not None
@@ -71,6 +119,11 @@ class Sums(NamedTuple):
     def levels(self) -> Levels:
         """Return the values of every feature that has few of them, sorted; None for others."""
         return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
+
+
+def pooled(count: int) -> Grid:
+    """Return the grid of trials with so many combinations of levels."""
+    return POOLED._replace(whole=max(POOLED.whole, FEWEST * count))
 
 
 def _numbered(group: Floats) -> Floats:

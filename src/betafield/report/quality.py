@@ -55,7 +55,7 @@ def _repeats(field: Subject) -> list[list[Any]]:
         ["Different places", words.count(len(trials))],
         ["Trials that share their place with others", words.percent(shared)],
         [
-            "Trials a place",
+            "Trials per place",
             f"median {words.number(np.median(trials))}, at most {words.count(trials.max())}",
         ],
     ]

@@ -92,7 +92,7 @@ def _ends(field: Subject) -> list[Tile]:
 
 
 def _table(field: Subject) -> Table:
-    """Return the same of several classes, one a row."""
+    """Return the same of several classes, one per row."""
     overall, (points, belief) = field.of_all(), _candidates(field)
     rows: list[list[Any]] = []
     for column, c in enumerate(field.outcomes):

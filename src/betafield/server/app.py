@@ -83,6 +83,7 @@ def create_app(
         version=__version__,
         description="Ask where to test next, tell what happened; see docs/server.md.",
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         lifespan=lifespan,
         responses=dict.fromkeys(STATUSES, PROBLEM),

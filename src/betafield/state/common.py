@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from betafield import lattice, monotonic, persistence, plain, priors, units
+from betafield.categories import MOST_LEVELS, Categories, joined, require_few
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, MOST, require_total
 from betafield.options import Options
@@ -16,9 +17,12 @@ from betafield.trials import Features
 OPTIONS = (
     "bandwidth",
     "bounds",
+    "categorical_features",
+    "interactions",
     "lipschitz",
     "method",
     "metric",
+    "missing",
     "monotonic_cst",
     "n_jobs",
     "pos_label",
@@ -63,17 +67,59 @@ def _newer(values: dict[str, Any]) -> dict[str, Any]:
 def stored_features(features: Features) -> dict[str, Any]:
     """Return the number and the names of features as JSON has them."""
     names = None if features.names is None else [str(name) for name in features.names]
-    return {"n_features": features.number, "names": names}
+    return {
+        "n_features": features.number,
+        "names": names,
+        "categories": _stored_categories(features.categories),
+    }
 
 
-def restored_features(number: Any, names: Any) -> Features:
+def _stored_categories(known: Categories) -> dict[str, Any] | None:
+    if not known.columns:
+        return None
+    return {
+        "columns": list(known.columns),
+        "labels": [list(labels) for labels in known.labels],
+        "interactions": [list(each) for each in known.interactions],
+        "missing": known.has_missing,
+    }
+
+
+def _restored_categories(values: Any, d: int) -> Categories:
+    """Return the columns that are categories, which must be among d, and their levels."""
+    if values is None:
+        return Categories()
+    told = fields_of("categories", values, ("columns", "interactions", "labels", "missing"), {})
+    columns, labels = told["columns"], told["labels"]
+    is_sound = isinstance(columns, list) and all(type(a) is int and 0 <= a < d for a in columns)
+    is_sound = is_sound and columns == sorted(set(columns)) and isinstance(labels, list)
+    require(is_sound and len(labels) == len(columns), "categories", columns, "columns, sorted")
+    for each in labels:
+        is_sound = isinstance(each, list) and 0 < len(each) <= MOST_LEVELS
+        is_sound = is_sound and all(label is None or isinstance(label, str) for label in each)
+        require(is_sound and list(joined(each, ())) == each, "labels", each, "levels, sorted")
+    pairs = told["interactions"]
+    is_sound = isinstance(pairs, list) and len(pairs) <= MOST_LEVELS
+    is_sound = is_sound and all(
+        isinstance(each, list) and len(each) > 1 and set(each) <= set(columns) for each in pairs
+    )
+    require(is_sound, "interactions", pairs, "lists of columns that are categories")
+    require(isinstance(told["missing"], bool), "missing", told["missing"], "true or false")
+    found = tuple(tuple(each) for each in labels)
+    known = Categories(tuple(columns), found, tuple(map(tuple, pairs)), told["missing"])
+    require_few(known)
+    return known
+
+
+def restored_features(number: Any, names: Any, categories: Any = None) -> Features:
     """Return features of this number and these names."""
     d = whole("n_features", number, 1, MANY)
+    known = _restored_categories(categories, d)
     if names is None:
-        return Features(d)
+        return Features(d, None, known)
     is_sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
     require(is_sound and len(names) == d, "names", names, f"{d} names")
-    return Features(d, np.array(names, dtype=object))
+    return Features(d, np.array(names, dtype=object), known)
 
 
 def restored_totals(values: Any) -> Totals:
@@ -88,11 +134,12 @@ def restored_totals(values: Any) -> Totals:
     return seen
 
 
-def require_options(options: Options, d: int, n_classes: int, names: Any = None) -> None:
-    """Raise unless options that depend on the number of features and classes are sound."""
-    prior = options.prior
-    units.check_bounds(options.bounds, np.empty((0, d)), np.empty(0, dtype=np.bool_))
-    units.checked_scale(options.scale, d)
+def require_options(options: Options, features: Features, n_classes: int) -> None:
+    """Raise unless options that depend on the features and classes are sound."""
+    prior, d, names = options.prior, features.number, features.names
+    numeric = len(features.numeric)
+    units.check_bounds(options.bounds, np.empty((0, numeric)), np.empty(0, dtype=np.bool_))
+    units.checked_scale(options.scale, numeric)
     monotonic.require(options.monotonic_cst, d, names, n_classes)
     is_line = not units.is_curved(options.scale)
     require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")

@@ -27,7 +27,7 @@ from betafield.state.windows import Learned, as_field, learned
 from betafield.sums import Sums
 from betafield.windows import Places
 
-VALUES = (*(name for name in WINDOWS if name != "kind"), "chosen")
+VALUES = (*(name for name in WINDOWS if name not in ("kind", "categories")), "chosen")
 # The least relevance of a feature.
 LEAST = 4.0**-5
 

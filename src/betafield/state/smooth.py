@@ -36,6 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 VALUES = (
     "apart",
+    "categories",
     "classes",
     "found",
     "found_at",
@@ -48,7 +49,7 @@ VALUES = (
     "seen",
 )
 # What files of earlier releases do not say.
-USUAL = {"apart": False, "rates": []}
+USUAL: dict[str, Any] = {"apart": False, "categories": None, "rates": []}
 
 
 def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
@@ -81,16 +82,26 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
     fields = fields_of("values", values, VALUES, USUAL)
     options = restored_options(fields["options"])
     require(options.is_smooth, "method", options.method, "auto and process here")
-    features = restored_features(fields["n_features"], fields["names"])
+    features = restored_features(fields["n_features"], fields["names"], fields["categories"])
     classes = success.in_order(plain.labels(fields["classes"]), options.pos_label)
     seen = restored_totals(fields["seen"])
     rates = restored_rates(fields["rates"])
     sums = _sums(fields["parts"], dict(arrays), features.number, len(classes), seen, rates)
     sums = dataclasses.replace(sums, is_apart=_flag("apart", fields["apart"]))
-    require_options(options, features.number, len(classes), features.names)
+    require_options(options, features, len(classes))
     units.require_span(sums.bounds())
     field = SmoothField(options, features, classes, sums)
+    _require_levels(field)
     return _with_found(field, fields["found"], fields["found_at"])
+
+
+def _require_levels(field: SmoothField) -> None:
+    """Raise unless the levels of categories are those of the trials."""
+    points = field.sums.rows().points
+    for column in field.features.categories.columns:
+        known = np.sort(field.features.categories.codes(column))
+        is_sound = np.isin(points[:, column], known).all()
+        require(is_sound, "labels", "others", "the levels of all trials")
 
 
 # Trials ------------------------------------------------------------------------------------
@@ -195,15 +206,17 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
     is_sound = isinstance(found, list) and len(found) == number
     require(is_sound, "found", "others", f"a list of {number}")
     each = tuple(values_of("found", Found, one) for one in found)
-    d, is_grouped = field.features.number, field.sums.is_grouped
+    d, is_grouped = len(field.features.numeric), field.sums.is_grouped
+    extra = field.n_parameters
     for one in each:
-        require_sound(one, d)
+        require_sound(one, d, extra)
         effects = {component.effect == d for component in one.components}
-        require(effects == {is_grouped}, "found", "effects of groups", "those of its trials")
+        is_effect = is_grouped and not extra
+        require(effects == {is_effect}, "found", "effects of groups", "those of its trials")
         shape = one.nodes.shape[1:] if one.nodes.size else ()
         n_rates = len(field.sums.rates)
         require(shape == ((n_rates,) if n_rates else ()), "found", "nodes", "those of its rates")
-        _require_positive(one, field.bounds)
+        _require_positive(one, field.numeric_bounds)
     totals = restored_totals(found_at)
     require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")
     return dataclasses.replace(field, found=each, found_at=totals)

@@ -38,6 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 VALUES = (
     "built",
+    "categories",
     "classes",
     "kind",
     "metric",
@@ -82,7 +83,7 @@ def stored(field: Field) -> tuple[dict[str, Any], Arrays]:
 
 def restored(values: Any, arrays: Arrays) -> Field:
     """Return the field of these values and arrays, all of which must belong to it."""
-    fields = fields_of("values", values, VALUES)
+    fields = fields_of("values", values, VALUES, {"categories": None})
     options = restored_options(fields["options"])
     found = learned(fields, arrays)
     _require_options(options, found)
@@ -137,7 +138,7 @@ def _stored_places(name: str, places: Places) -> Arrays:
 def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
     """Return what values and arrays say; raise unless it can have been learned."""
     left = dict(arrays)
-    features = restored_features(values["n_features"], values["names"])
+    features = restored_features(values["n_features"], values["names"], values.get("categories"))
     d = features.number
     built, waiting = (
         [_places(left, f"{name}.{i}", d) for i in range(whole(name, values[name], 0, most))]
@@ -290,7 +291,7 @@ def _require_mean(counts: npt.NDArray[Any]) -> None:
 
 def _require_options(options: Options, found: Learned) -> None:
     """Raise unless options fit what was learned."""
-    require_options(options, found.features.number, len(found.classes))
+    require_options(options, found.features, len(found.classes))
     require(not options.is_smooth, "method", options.method, "windows here")
 
 

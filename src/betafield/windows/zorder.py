@@ -59,6 +59,8 @@ def visiting_order(axes: Floats) -> npt.NDArray[np.intp]:
 
     Sixteen bits are near enough to share a cache, and NumPy sorts them in linear time.
     """
+    if len(axes) == 1:
+        return np.argsort(axes[0])
     code = codes(axes)
     differ = int(np.bitwise_or.reduce(code ^ code[:1]))
     shift = max(0, differ.bit_length() - 16)

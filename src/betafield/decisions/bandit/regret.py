@@ -23,7 +23,7 @@ POINTS = 1 << 13
 
 
 class Regret:
-    """Cumulative regret, a row a run.
+    """Cumulative regret, a row per run.
 
     Parameters
     ----------

@@ -252,5 +252,5 @@ def checked_times(times: Any, t: int) -> Floats:
             "or the window"
         )
     if given.shape not in ((), (t,)):
-        raise ValueError(f"times: found shape {given.shape}; ({t},) is needed, one a row of X")
+        raise ValueError(f"times: found shape {given.shape}; ({t},) is needed, one per row of X")
     return np.broadcast_to(checks.finite("times", given, "every time must be a finite number"), t)

@@ -355,7 +355,7 @@ class RiskTracker:
         return table
 
     def _probability_at(self, state: State, points: Floats, time: float | None) -> Floats:
-        """Return how sure it is that the risk is above the threshold."""
+        """Return how likely it is that the risk is above the threshold."""
         return self._posterior_at(state, points, time).prob_above(self.threshold)
 
     def _posterior_at(self, state: State, points: Floats, time: float | None) -> Posterior:

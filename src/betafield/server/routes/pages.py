@@ -22,6 +22,7 @@ from betafield.server.access import (
     hub_of,
 )
 from betafield.server.problems import missing
+from betafield.server.routes.answering import answered
 
 router = APIRouter(tags=["pages"], default_response_class=HTMLResponse)
 # A page may load and reach its own server only.
@@ -109,6 +110,12 @@ def _plotly() -> Path | None:
         return None
     path = Path(found.origin).parent / "package_data" / PLOTLY
     return path if path.is_file() else None
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    """Return the description of all routes."""
+    return answered(request.app.openapi())
 
 
 @router.get("/docs", include_in_schema=False)

@@ -1,0 +1,255 @@
+"""Columns of X that are categories: which they are, and their levels as numbers.
+
+A level is known by its text, as files have it: 1, 1.0 and "1" are one. Its number is 53 bits of a
+hash of that text, so that the same level has the same number in every batch and every model, and
+what is learned never depends on which level came first. A missing value that is a level of its own
+has the number −1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+
+Floats = npt.NDArray[np.float64]
+Label = str | None
+
+# Levels of a column, and of all columns but that with most, at the most.
+MOST_LEVELS, MOST_BESIDE = 10_000, 1_000
+# What a missing value is called, and its number.
+MISSING, NOTHING = "(missing)", -1.0
+HANDLED = ("error", "drop", "level")
+BY_DTYPE = "from_dtype"
+RULE = (
+    "'from_dtype', None, a list of names or indices of columns, or one boolean per column is needed"
+)
+
+
+class Asked(NamedTuple):
+    """What was asked for: the options that are about columns of X."""
+
+    categorical_features: Any = None
+    interactions: Any = ()
+    missing: str = "error"
+
+
+class Categories(NamedTuple):
+    """Columns of X that are categories.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Which, sorted.
+    labels : tuple of tuples of str
+        The levels of each that were seen, sorted; None, the last, is a missing value.
+    interactions : tuple of tuples of int
+        Columns whose combinations have effects of their own.
+    has_missing : bool
+        Whether a missing value is a level.
+    """
+
+    columns: tuple[int, ...] = ()
+    labels: tuple[tuple[Label, ...], ...] = ()
+    interactions: tuple[tuple[int, ...], ...] = ()
+    has_missing: bool = False
+
+    def plus(self, other: Categories) -> Categories:
+        """Return the same with the levels of both."""
+        pairs = zip(self.labels, other.labels, strict=True)
+        return self._replace(labels=tuple(joined(a, b) for a, b in pairs))
+
+    def shown(self, column: int) -> list[str]:
+        """Return the levels of a column as they are shown."""
+        labels = self.labels[self.columns.index(column)]
+        return [MISSING if label is None else label for label in labels]
+
+    def codes(self, column: int) -> Floats:
+        """Return the numbers of the levels of a column, in the order of their labels."""
+        return np.array([code(label) for label in self.labels[self.columns.index(column)]])
+
+
+def joined(a: Iterable[Label], b: Iterable[Label]) -> tuple[Label, ...]:
+    """Return the levels of both, sorted; raise for two that have one number."""
+    every = sorted({*a, *b}, key=lambda label: (label is None, label))
+    if len({code(label) for label in every}) < len(every):
+        raise ValueError("X: two levels of a category have the same hash; rename one of them")
+    return tuple(every)
+
+
+# Levels ------------------------------------------------------------------------------------
+
+
+def code(label: Label) -> float:
+    """Return the number of a level."""
+    if label is None:
+        return NOTHING
+    return float(int.from_bytes(blake2b(label.encode(), digest_size=8).digest()) >> 11)
+
+
+def text(value: Any) -> Label:
+    """Return a level as text, None if it is missing.
+
+    Examples
+    --------
+    >>> text(1.0), text("left"), text(True), text(float("nan"))
+    ('1', 'left', 'True', None)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or _is_missing(value):
+        return None
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is np.ma.masked or bool(value != value)  # noqa: PLR0124
+    except (TypeError, ValueError):
+        return True  # pandas' NA, which will not say so
+
+
+def coded(name: str, values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Floats, tuple[Label, ...]]:
+    """Return the number of each value, NaN if it is missing, and the levels, sorted."""
+    numbers: dict[Any, tuple[float, Label]] = {}
+    out = np.empty(len(values))
+    for i, value in enumerate(values):
+        try:
+            known = numbers.get(value)
+        except TypeError as error:
+            raise TypeError(
+                f"{name} row {i}: found {checks.spelled(value)}; a level is text or a number"
+            ) from error
+        if known is None:
+            label = text(value)
+            known = (np.nan if label is None else code(label)), label
+            numbers[value] = known
+        out[i] = known[0]
+    return out, joined({label for _, label in numbers.values() if label is not None}, ())
+
+
+def require_few(categories: Categories) -> None:
+    """Raise for more levels than effects can be learned of."""
+    sizes = [len(labels) for labels in categories.labels]
+    for column, size in zip(categories.columns, sizes, strict=True):
+        if size > MOST_LEVELS:
+            raise ValueError(
+                f"X column {column}: found {size:,} levels; at most {MOST_LEVELS:,} are possible, "
+                "so join rare ones, or give groups if they are not what is asked about"
+            )
+    beside = sum(sizes) - max(sizes, default=0)
+    if beside > MOST_BESIDE:
+        raise ValueError(
+            f"X: found {beside:,} levels in all columns of categories but the one with most; at "
+            f"most {MOST_BESIDE:,} are possible, so join rare ones"
+        )
+
+
+# Columns -----------------------------------------------------------------------------------
+
+
+def table_of(X: Any) -> nw.DataFrame[Any] | None:
+    """Return a dataframe of any library, None for anything else."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    data = nw.from_native(X, pass_through=True)
+    return data if isinstance(data, nw.DataFrame) else None
+
+
+def columns_of(asked: Any, X: Any, names: Sequence[Any] | None, d: int) -> tuple[int, ...]:
+    """Return the columns that are categories, as they are asked for."""
+    if asked is None:
+        return ()
+    if isinstance(asked, str):
+        checks.one_of("categorical_features", asked, (BY_DTYPE,), RULE)
+        return by_dtype(X)
+    given = checks.items("categorical_features", asked, RULE)
+    if given and all(isinstance(each, bool | np.bool_) for each in given):
+        rule = f"one boolean per column is needed, {d}"
+        checks.require(len(given) == d, "categorical_features", asked, rule)
+        return tuple(int(i) for i in np.flatnonzero(given))
+    found = sorted(index("categorical_features", each, names, d) for each in given)
+    checks.require(
+        len(set(found)) == len(found), "categorical_features", asked, "every column only once"
+    )
+    return tuple(found)
+
+
+def index(name: str, column: Any, names: Sequence[Any] | None, d: int) -> int:
+    """Return the index of a column by its name or index."""
+    if isinstance(column, str):
+        known = [] if names is None else [str(each) for each in names]
+        rule = f"the columns are {', '.join(known)}" if known else "X has no names of columns"
+        checks.require(column in known, name, column, rule)
+        return known.index(column)
+    rule = f"names of columns are allowed, and indices from 0 to {d - 1}"
+    return checks.whole(name, column, 0, d - 1, rule)
+
+
+def interacting(
+    asked: Any, columns: tuple[int, ...], names: Sequence[Any] | None, d: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the columns that interact, as they are asked for."""
+    rule = "a list of tuples of columns that are categories is needed"
+    if isinstance(asked, str):
+        raise TypeError(f"interactions: found {checks.spelled(asked)}; {rule}")
+    found = []
+    for each in checks.items("interactions", () if asked is None else asked, rule):
+        if isinstance(each, str):
+            raise TypeError(f"interactions: found {checks.spelled(each)}; {rule}")
+        chosen = [
+            index("interactions", one, names, d) for one in checks.items("interactions", each, rule)
+        ]
+        checks.require(len(set(chosen)) == len(chosen) >= 2, "interactions", each, rule)
+        for one in chosen:
+            known = [str(a) if names is None else str(names[a]) for a in columns]
+            told = f"the columns that are categories are {', '.join(known) or 'none'}"
+            checks.require(one in columns, "interactions", each, told)
+        found.append(tuple(sorted(chosen)))
+    checks.require(len(set(found)) == len(found), "interactions", asked, "each only once")
+    return tuple(sorted(found))
+
+
+def by_dtype(X: Any) -> tuple[int, ...]:
+    """Return the columns of a dataframe that are text, categories or booleans."""
+    table = table_of(X)
+    if table is None:
+        return ()
+    kinds = (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
+    found = []
+    for i, (name, dtype) in enumerate(table.schema.items()):
+        if (
+            isinstance(dtype, kinds)
+            or dtype in kinds
+            or ((isinstance(dtype, nw.Object) or dtype == nw.Object) and _is_text(name, table))
+        ):
+            found.append(i)
+    return tuple(found)
+
+
+def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:
+    """Return whether a column of objects holds text; raise if it holds numbers too."""
+    values = table.get_column(name).to_list()
+    is_text = [isinstance(value, str | bool) for value in values]
+    is_number = [checks.is_number(value) and text(value) is not None for value in values]
+    if any(is_text) and any(is_number):
+        row = is_number.index(True) if is_text[0] else is_text.index(True)
+        raise ValueError(
+            f"X row {row}, column {name!r}: found {checks.spelled(values[row])} in a column that "
+            "has text and numbers; make it one or the other, or name it in categorical_features"
+        )
+    return any(is_text)
+
+
+def missing_of(value: Any) -> str:
+    """Return how missing values are handled; raise for others."""
+    return str(checks.one_of("missing", value, HANDLED))
