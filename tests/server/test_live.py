@@ -23,15 +23,17 @@ def test_the_page_on_clients_runs(server, tmp_path, monkeypatch):
     first, second, third = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     scope = {}
     at = {"http://127.0.0.1:8000": server.address, "the server's token": TOKEN}
-    for block in (first, second, third):
+
+    def run(block):
         for said, meant in at.items():
             block = block.replace(said, meant)
         exec(block, scope)
-        if block is not first and "study" in scope:
-            continue
-        owner = scope["study"]
-        at |= {"the token to run it": owner.tokens["run"]}
-        at |= {"the token to view it": owner.tokens["view"]}
+
+    run(first)
+    owner = scope["study"]
+    at |= {f"the token to {role} it": owner.tokens[role] for role in ("run", "view")}
+    run(second)
+    run(third)
     assert scope["viewer"].status()["told"] == 5
     assert (tmp_path / "contrast.jsonl").exists()
     owner.close()

@@ -69,7 +69,7 @@ class Visitor:
 
     def drawn(self, told):
         """Wait until so many trials are in the picture."""
-        self.page.wait_for_function(f"document.documentElement.dataset.drawn === '{told}'")
+        self.page.wait_for_selector(f"html[data-drawn='{told}']", state="attached")
         return self
 
     def text(self, place):
@@ -178,9 +178,9 @@ def test_owners_stop_a_study_and_viewers_do_not(line, visit):
     page.click("#resume")
     page.wait_for_selector("#state[data-state=live]")
     assert not line.status()["stopped"]
-    for format, text in (("csv", b"contrast"), ("parquet", b"PAR1")):
+    for ending, text in (("csv", b"contrast"), ("parquet", b"PAR1")):
         with page.expect_download() as download:
-            page.click(f"a[download$='.{format}']")
+            page.click(f"a[download$='.{ending}']")
         with open(download.value.path(), "rb") as file:
             assert text in file.read(200)
     assert visitor.fits()
@@ -236,7 +236,7 @@ def observed(page, answer):
     page.wait_for_selector("#choose-left:not([disabled])")
     left, right = page.evaluate(SEEN)
     answer("left" if left > right else "right")
-    page.wait_for_function("document.getElementById('choose-left').disabled")
+    page.wait_for_selector("#choose-left[disabled]")
 
 
 def test_an_experiment_runs_from_loading_to_the_last_trial(server, visit):
@@ -252,7 +252,7 @@ def test_an_experiment_runs_from_loading_to_the_last_trial(server, visit):
             observed(page, lambda side: page.keyboard.press(f"Arrow{side.capitalize()}"))
         for _ in range(2):
             observed(page, lambda side: page.click(f"#choose-{side}"))
-        page.wait_for_function("document.getElementById('kept').textContent.includes('arrived')")
+        page.get_by_text("All of them have arrived").wait_for()
         rows = study.trials()
         told = [row for row in rows if row["state"] == "told"]
         assert [row["participant"] for row in told] == ["dora"] * 4
@@ -291,7 +291,8 @@ def test_answers_survive_a_network_that_fails_and_a_page_that_is_left(server, vi
         proxy.is_cutting = False
         kept = page.evaluate(
             """async ([name, token]) => {
-                const study = new Betafield.Study(location.origin, {study: name, token, patience: 1});
+                const options = {study: name, token, patience: 1};
+                const study = new Betafield.Study(location.origin, options);
                 window.trial = await study.ask();
                 const reach = window.fetch;
                 window.fetch = () => Promise.reject(new TypeError("no network"));
