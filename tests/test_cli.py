@@ -304,7 +304,10 @@ def test_what_may_be_wrong_with_the_trials_is_a_note():
     asked = ["fit", "flat.csv", "--outcome", "y", "--features", "x,c"]
     run = program(*asked, text=True)
     assert run.returncode == 0
-    assert run.stderr == "betafield: 'c' is constant, 7; it carries no information and can be left out\n"
+    assert (
+        run.stderr
+        == "betafield: 'c' is constant, 7; it carries no information and can be left out\n"
+    )
     run = program(*asked, "--force", "--quiet", text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 

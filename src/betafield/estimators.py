@@ -152,6 +152,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         categorical_features: Any = "from_dtype",
         interactions: Any = (),
         missing: str = "error",
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -167,6 +169,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.interactions = interactions
         self.missing = missing
+        self.periodic = periodic
+        self.geographic = geographic
         self.n_jobs = n_jobs
 
     # Asking.

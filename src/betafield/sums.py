@@ -237,6 +237,11 @@ class Sums:
         high = np.max([points.max(axis=0) for points in every], axis=0)
         return np.stack([low, high], axis=1)
 
+    def values(self, feature: int) -> Floats:
+        """Return the values of a feature, sorted."""
+        every = [part.points[:, feature] for each in self.parts.values() for part in each]
+        return np.unique(np.concatenate(every))
+
     def rows(self) -> Rows:
         """Return all trials, in any order: contexts of one degree, fractions counted in."""
         parts = [_concatenated(each) for each in self.parts.values()]

@@ -66,10 +66,10 @@ def check_means(queries, places, values, remaining, stretch, left, weight):
 def test_rungs_at_the_very_ends_of_windows():
     for width in WIDTHS[1:-1]:
         for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
-            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0)
+            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0, False)
             assert found == np.searchsorted(WIDTHS, reach)
-    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0) == 1
-    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0) == len(WIDTHS) - 1
+    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0, False) == 1
+    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0, False) == len(WIDTHS) - 1
 
 
 @pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])

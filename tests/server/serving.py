@@ -73,7 +73,9 @@ class Server:
     def client(self, token=TOKEN, **options):
         """Return a client that sends this token."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.address, headers=headers, timeout=60, verify=SSL, **options)
+        return httpx.Client(
+            base_url=self.address, headers=headers, timeout=60, verify=SSL, **options
+        )
 
     def kill(self):
         """End it as a crash would."""

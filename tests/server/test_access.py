@@ -4,9 +4,9 @@ import re
 
 import httpx
 import pytest
+from tests.server.serving import DOTS, ROOT, SSL, TOKEN, ask, created, logged, tell, wait
 
 from betafield.cli import main
-from tests.server.serving import DOTS, ROOT, SSL, TOKEN, ask, created, logged, tell, wait
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")
 KINDS = ("no token", "run", "view", "owner", "server")

@@ -11,14 +11,6 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from betafield.decisions import Everywhere, Experiment, LevelSet
-from betafield.decisions.experiment.replaying import Replay
-from betafield.server import tables
-from betafield.server.backing_up import copied
-from betafield.server.definitions import Definition
-from betafield.server.storage import Store
-from betafield.server.studies import Studies
 from tests.server.serving import (
     DOTS,
     EVEN,
@@ -32,6 +24,14 @@ from tests.server.serving import (
     shared,
     tell,
 )
+
+from betafield.decisions import Everywhere, Experiment, LevelSet
+from betafield.decisions.experiment.replaying import Replay
+from betafield.server import tables
+from betafield.server.backing_up import copied
+from betafield.server.definitions import Definition
+from betafield.server.storage import Store
+from betafield.server.studies import Studies
 
 # Learning many at once -----------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from betafield.process.laws import Laws
 from betafield.process.links import LOGIT
 from betafield.process.model import Beliefs, Smooth
 from betafield.process.residuals import log_odds
+from betafield.process.wrapped import Kinds, laid
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -366,15 +367,15 @@ def _noise_of_windows(asked: Asked, shares: Floats, which: npt.NDArray[np.int64]
         if rows.size:
             deviation = np.sqrt(asked.beliefs.kept(j, window)[rows] * window.tau)
             moves = shares[:, rows] * asked.windows[j][1][rows] * deviation
-            total += _within(window, moves, asked.beliefs.xs[0][rows])
+            total += _within(window, moves, asked.beliefs.xs[0][rows], asked.smooth.box.kinds)
     return total
 
 
-def _within(window: Window, moves: Floats, x: Floats) -> Floats:
+def _within(window: Window, moves: Floats, x: Floats, kinds: Kinds) -> Floats:
     """Return the covariance of Σ moves · e, e a field of unit variance as wide as a window."""
     if window.width == 0.0:
         return independent(moves, x[:, window.stretch > 0.0])
-    return correlated(moves, x * (window.stretch / window.width))
+    return correlated(moves, laid(x, window.stretch / window.width, kinds))
 
 
 def _of_levels(asked: Asked, part: Part, shares: Floats, mean: Floats) -> Floats:

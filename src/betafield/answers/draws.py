@@ -17,6 +17,7 @@ from scipy.special import gammaincinv, gammaln, log_ndtr, ndtr
 from betafield.methods import AnyField
 from betafield.posteriors import Dirichlet
 from betafield.process.noise import Noise, Seed
+from betafield.process.wrapped import laid
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +71,8 @@ def reached(field: AnyField, points: Floats) -> Floats:
     """Return points in units of how far trials reach."""
     if isinstance(field, SmoothField):
         lengths = np.min([smooth.lengths for smooth in field.smooth], axis=0)
-        return np.asarray(field.smooth[0].box.inside(points) / lengths)
+        box = field.smooth[0].box
+        return laid(box.inside(points), 1.0 / lengths, box.kinds)
     return np.asarray(field.units.scaled(points) / field.width)
 
 

@@ -72,7 +72,7 @@ class Member(NamedTuple):
     @property
     def lengths(self) -> Floats:
         """Length scales, in units of the box."""
-        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
+        return self.mode.lengths
 
     @property
     def deviation(self) -> float:

@@ -29,6 +29,7 @@ from betafield.process.ladder import Left, window_means
 from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import TINY, polynomial, read, success
 from betafield.process.rows import Rows
+from betafield.process.wrapped import LATITUDE, LINE, Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -258,7 +259,7 @@ class Moves:
         cells = self.following.cells(tuple((stretch > 0.0).tolist()))
         at, held = self._placed(self.queries, stretch), self._placed(cells.x, stretch)
         values, left = self._products(stretch > 0.0), self._left(cells)
-        found = window_means(at, held, values, cells.weight, stretch, left)
+        found = window_means(at, held, values, cells.weight, stretch, left, self._kinds)
         return _filled(found, self._here, stretch)
 
     def _placed(self, x: Floats, stretch: Floats) -> Floats:
@@ -313,7 +314,12 @@ class Moves:
         left = _nothing(len(own))
         if self.own is not None:
             left = self.own.left(of, own)
-        return _filled(window_means(self.queries, x, values, weight, stretch, left), own, stretch)
+        found = window_means(self.queries, x, values, weight, stretch, left, self._kinds)
+        return _filled(found, own, stretch)
+
+    @property
+    def _kinds(self) -> Kinds:
+        return self.following.rows.kinds
 
     def _beside_levels(self, levels: Levels, used: npt.NDArray[np.bool_]) -> Averaged:
         """Return cells along the other features, with effects of levels averaged in each."""
@@ -366,7 +372,8 @@ def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
 def _sides(basis: Basis) -> Ints:
     """Return the number of cells per feature."""
     d = basis.J.shape[1]
-    waves = basis.J.max(axis=0) / (2.0 * (1.0 + 2.0 * basis.margin))
+    waves = np.abs(basis.J).max(axis=0) / (2.0 * (1.0 + 2.0 * basis.margin))
+    waves *= [1.0 if kind in (LINE, LATITUDE) else 2.0 for kind in basis.kinds or (LINE,) * d]
     sides = np.ceil(FINENESS * waves).astype(np.int64)
     return np.clip(sides, FEWEST, MOST[d]) if d in MOST else np.full(d, ALONG)
 

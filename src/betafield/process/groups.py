@@ -232,7 +232,7 @@ def _own(match: Contest, index: Index, sizes: Index, way: Floats) -> Floats:
     columns = units(values, unit)
     own = np.repeat(columns[:, None], len(WIDTHS), axis=1)
     for at in _several(sizes):
-        own[at] = window_sums(x[at], x[at], columns[at], way)
+        own[at] = window_sums(x[at], x[at], columns[at], way, match.rows.kinds)
     return own / unit
 
 

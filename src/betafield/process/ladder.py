@@ -1,7 +1,8 @@
 """Sums over windows of all widths about a point at once, by looking at every place.
 
 A place is in the window of a width if its distance, the largest among the features, is at most
-that. Widths go up by factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
+that; where features wrap around it is the length of a straight line (`wrapped`). Widths go up by
+factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
 window that holds a place is read off the exponent of its distance. This takes O(queries · places):
 it serves where places are few, or where what is added up differs from query to query; otherwise
 trees of windows (`trees`) are quicker, and are compared with it.
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._jit import inlined, kernel
+from betafield.process.wrapped import Kinds, embedded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,7 +53,9 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
     return np.rint(values * unit).astype(np.int64)
 
 
-def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Ints:
+def window_sums(
+    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+) -> Ints:
     """Return the sums of columns over the windows of every width.
 
     Parameters
@@ -62,13 +66,16 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
         What is added up.
     stretch : array of shape (d,)
         By which distances are multiplied; a feature of 0 is not looked at.
+    kinds : tuple of str
+        What every feature is; none: all are lines.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
     out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
-    _ladder(stretched(queries, stretch), stretched(places, stretch), columns, out)
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    _ladder(at, held, columns, bool(kinds), out)
     return out
 
 
@@ -101,33 +108,36 @@ def window_means(
     weight: Floats,
     stretch: Floats,
     left: Left,
+    kinds: Kinds = (),
 ) -> Floats:
     """Return the weighted means of values (q, r) of a query and a place over its windows.
 
     Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
     """
-    at, held = stretched(queries, stretch), stretched(places, stretch)
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
     shape = len(queries), len(WIDTHS)
     total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    _mean_ladder(at, held, values, weight, *left, size, whole, total)
+    _mean_ladder(at, held, values, weight, *left, bool(kinds), size, whole, total)
     is_held = size > NOTHING * whole
-    return np.divide(total, size, out=np.full(shape, np.nan), where=is_held)
+    return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
 
 
-def stretched(points: Floats, stretch: Floats) -> Floats:
+def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
     """Return the features of points that are looked at, multiplied by their stretch."""
+    if kinds:
+        return np.ascontiguousarray(embedded(points, stretch, kinds))
     used = stretch > 0.0
     return np.ascontiguousarray(points[:, used] * stretch[used])
 
 
 @kernel
-def _ladder(queries: Floats, places: Floats, columns: Ints, out: Ints) -> None:
+def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out: Ints) -> None:
     """Add up the columns within every width of every query."""
     _, widths, k = out.shape
     for i in range(len(queries)):
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j, is_round)
             for c in range(k):
                 out[i, b, c] += columns[j, c]
         for b in range(1, widths):
@@ -146,6 +156,7 @@ def _mean_ladder(
     lost: Floats,
     first: Ints,
     last: Ints,
+    is_round: bool,
     size: Floats,
     whole: Floats,
     total: Floats,
@@ -157,14 +168,14 @@ def _mean_ladder(
     widths = total.shape[1]
     for i in range(len(queries)):
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j, is_round)
             total[i, b] += weight[j] * values[i, j]
             whole[i, b] += weight[j]
         for b in range(widths):
             size[i, b] = whole[i, b]
         for k in range(first[i], last[i]):
             if own[k] >= 0:
-                b = rung(queries, places, widths, i, own[k])
+                b = rung(queries, places, widths, i, own[k], is_round)
                 total[i, b] -= less[k] * lost[k]
                 size[i, b] -= less[k]
         for b in range(1, widths):
@@ -174,12 +185,14 @@ def _mean_ladder(
 
 
 @inlined
-def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
+def rung(queries: Floats, places: Floats, widths: int, i: int, j: int, is_round: bool) -> int:
     """Return the narrowest window of a query that holds a place."""
     reach = 0.0
     for a in range(queries.shape[1]):
         apart = abs(queries[i, a] - places[j, a])
-        reach = max(reach, apart)
+        reach = reach + apart * apart if is_round else max(reach, apart)
+    if is_round:
+        reach = math.sqrt(reach)
     # reach = mantissa · 2^exponent, mantissa in [½, 1)
     mantissa, exponent = math.frexp(reach)
     steps = 2 * (exponent + 9) + 1

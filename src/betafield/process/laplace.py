@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import linear
+from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature
 from betafield.process.design import Design, design
@@ -68,6 +68,12 @@ class Mode(NamedTuple):
     f: Floats
     reading: Reading
     evidence: float
+
+    @property
+    def lengths(self) -> Floats:
+        """Return the length scales, in units of the box."""
+        own = np.exp(self.theta[1 : 1 + len(self.basis.margin)])
+        return wrapped.lengths(own, self.basis.kinds)
 
 
 class Slopes(NamedTuple):
