@@ -1,7 +1,6 @@
 """One server process for all tests of a worker that need no more than one."""
 
 import pytest
-
 from tests.server.serving import TOKEN, PostgreSQL, Server
 
 

@@ -7,9 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-
-import betafield
-from betafield.server.definitions import Definition
 from tests.server.serving import (
     DOTS,
     EVEN,
@@ -21,6 +18,9 @@ from tests.server.serving import (
     shared,
     tell,
 )
+
+import betafield
+from betafield.server.definitions import Definition
 
 
 def problem_of(answer, status):
