@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-paper test-long chromium kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-faults docs paper paper-quick clean
+.PHONY: help demo test test-paper test-long chromium kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -136,6 +136,10 @@ bench-variational: $(VARIATIONAL)/.installed  ## error beside a stochastic varia
 
 bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
 	$(BENCH)/bin/python benchmarks/scale.py
+
+SCALE ?= 1
+bench-server: $(VENV)/.compiled  ## the server: outcomes per second, asks, kills, power cuts; SCALE=0.1 for less
+	$(ONE_THREAD) $(BIN)/python benchmarks/server.py --scale $(SCALE)
 
 bench-faults: $(VENV)/.compiled  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
 	$(BIN)/python benchmarks/faults.py

@@ -44,18 +44,17 @@ SSL = ssl.create_default_context()
 class Server:
     """A process that runs `betafield serve`."""
 
-    def __init__(self, *arguments, token=TOKEN, file_limit=None, port=0, **environment):
+    def __init__(self, *arguments, token=TOKEN, port=0, **environment):
         self.process = subprocess.Popen(
             [sys.executable, "-m", "betafield", "serve", *map(str, arguments), "--port", str(port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=environment_with(token, **environment),
-            preexec_fn=None if file_limit is None else lambda: limited(file_limit),
         )
         self.told = []
         # Logs are read to their end when it stops; a pipe that is full would stop it.
-        self._log = tempfile.TemporaryFile("w+")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._reader = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=self._log)
         while not self.told or not self.told[-1].startswith("stop "):
             line = self.process.stdout.readline()
@@ -106,10 +105,10 @@ def environment_with(token, **more):
     return found | more
 
 
-def limited(size):
-    """Let no file of this process grow beyond a size, as a full disk would."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+def limited(server, size):
+    """Let no file of a server grow beyond a size, as a full disk would; None: let them grow."""
+    most = resource.RLIM_INFINITY if size is None else size
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 
 def wait(is_so, seconds=60):

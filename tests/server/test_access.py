@@ -28,7 +28,7 @@ TABLE = table()
 
 
 @pytest.fixture(scope="module")
-def tokens(client, server, tmp_path_factory, request):
+def tokens(client, server):
     """Tokens of every kind."""
     made = created(client, DOTS, "guarded")
     other = created(client, DOTS, "other")
@@ -120,7 +120,7 @@ def test_a_page_of_another_site_cannot_use_the_cookie(server, tokens):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:80"])
-def test_another_name_of_this_machine_reaches_nothing(server, client, host):
+def test_another_name_of_this_machine_reaches_nothing(client, host):
     assert client.get("/health", headers={"Host": host}).status_code in (400, 421)
     assert client.get("/health", headers={"Host": "localhost:1"}).status_code == 200
 

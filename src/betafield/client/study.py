@@ -106,6 +106,7 @@ class Study:
         # What was asked here and is pending, to tell trials of one study from another's.
         self._asked: dict[int, tuple[dict[str, float], str | None]] = {}
         self._lock = threading.RLock()
+        self._is_closed = False
 
     @classmethod
     def create(
@@ -412,17 +413,21 @@ class Study:
 
     def close(self) -> None:
         """Send what is kept if the network is there, and close; warn of what is still kept."""
-        self._send_quietly()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with contextlib.suppress(PermissionError):
+            self._send_quietly()
         left = len(self.unsent)
         self._wire.close()
         if self._journal is not None:
             self._journal.close()
-            if left:
-                warnings.warn(
-                    f"journal: {str(self._journal.path)!r} keeps {left} outcomes that the server "
-                    "does not have; open the study with it again to send them",
-                    stacklevel=2,
-                )
+        if left:
+            warnings.warn(
+                f"journal: {left} outcomes are kept that the server does not have; open the study "
+                "with the same journal again to send them",
+                stacklevel=2,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -442,7 +447,7 @@ def _token(token: Any) -> str | None:
         return None
     text = checks.instance("token", token, str, "text is needed")
     # Not what was found: tokens are secret.
-    if not (text.isascii() and text.isprintable() and text and " " not in text):
+    if not (text and text.isascii() and text.isprintable() and text == text.strip()):
         raise ValueError("token: found characters that no token has")
     return text
 

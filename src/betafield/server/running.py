@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -166,9 +167,11 @@ class _Server:
         import uvicorn
 
         class Server(uvicorn.Server):
-            def handle_exit(self, sig: int, frame: Any) -> None:
+            def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002
+                """Stop as soon as open requests have ended; at a second Ctrl-C, at once."""
                 hub.is_closing = True
-                super().handle_exit(sig, frame)
+                self.force_exit = self.should_exit and sig == signal.SIGINT
+                self.should_exit = True
 
         self._server = Server(config)
 

@@ -32,7 +32,7 @@ const shortened = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text
 
 /** Text that plotly shows as it is: it takes some HTML for meant. */
 function literal(text) {
-  return shortened(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  return shortened(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
 }
 
 function point(values) {
