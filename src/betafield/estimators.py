@@ -49,10 +49,13 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         L, how fast π may change, in scaled units; for "theory".
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
         Distance between scaled points, for windows and bands.
-    scale : "auto", "range", "std", None or array of shape (d,), default="auto"
-        The unit of each feature in windows: "range" the width of its bounds, "std" its standard
-        deviation, None 1, or as given; "auto" is "range". A constant feature carries no distance.
-        A process learns a length scale per feature.
+    scale : "auto", "range", "rank", "log", "std", None, or one per feature, default="auto"
+        In which units a process is smooth: in the features' own ("range"), in ranks, in logarithms,
+        or in one of these per feature, ["log", "range"]; "auto" weighs them per feature by
+        evidence, and `weights_["units"]` tells which are in use.
+        In windows, the unit of each feature: "range" the width of its bounds, "std" its standard
+        deviation, None 1, or numbers, one per feature; "auto" is "range". A constant feature
+        carries no distance.
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) per feature. None: the range of all trials seen, for windows that
         of the first data.
@@ -69,6 +72,12 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     monotonic_cst : mapping of str to int or array of int of shape (d,), default=None
         Along which features π never falls (1) or never rises (-1); 0, or a feature that is not
         named: either. Not with windows. See `betafield.monotone`.
+    periodic : mapping of str or int to float, default=None
+        Features, by name or number, that start again after a period: {"hour": 24}. There is no jump
+        where one ends, values are wrapped into [0, period), and that is their domain.
+    geographic : tuple of two str or int, default=None
+        Which features are longitude and latitude, in degrees, ("lon", "lat"): distances are those
+        of great circles, and neither the date line nor a pole is a border.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 

@@ -94,6 +94,8 @@ def fit(
     prior: options.Prior = "1,1",
     sharing: options.Sharing = "exact",
     monotonic: options.Monotonic = None,
+    periodic: options.Periodic = None,
+    geographic: options.Geographic = None,
     overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
@@ -147,6 +149,8 @@ def fit(
         "prior": options.numbers("--prior", prior),
         "sharing": sharing,
         "monotonic_cst": options.monotonic(monotonic),
+        "periodic": options.periodic(periodic),
+        "geographic": options.geographic(geographic),
     }
     target = out or reading.stem(files[0]) + ".beta"
     writing.require_free(target, force, reading.inputs(files))
@@ -218,6 +222,8 @@ def predict(
     under: options.Under = None,
     out: options.Out = None,
     format: options.Format = None,  # noqa: A002 (the option's name)
+    geojson: options.GeoJSON = False,
+    geotiff: options.GeoTIFF = False,
     force: options.Force = False,
 ) -> None:
     """Tell the probability at points, with intervals.
@@ -228,9 +234,11 @@ def predict(
 
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
+        betafield predict places.beta --grid 100 --geojson --out risk.geojson
     """
     import betafield.cli.answering as answering
     import betafield.cli.distortions as distortions
+    import betafield.cli.maps as maps
     import betafield.cli.predicting as predicting
 
     wanted = predicting.Wanted(
@@ -239,7 +247,8 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    named = maps.form(geojson, geotiff, format, grid)
+    target, form = answering.answers_to(model, (grid, at), (out, named, force))
     fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
     answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)
