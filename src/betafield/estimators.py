@@ -50,10 +50,13 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         L, how fast π may change, in scaled units; for "theory".
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
         Distance between scaled points, for windows and bands.
-    scale : "auto", "range", "std", None or array of shape (d,), default="auto"
-        The unit of each feature in windows. "range": the width of its bounds; "std": its standard
-        deviation; None: 1; an array: as given. "auto" means "range". A constant feature adds no
-        distance. A process learns one length scale per feature instead.
+    scale : "auto", "range", "rank", "log", "std", None, or one per feature, default="auto"
+        In which units a process is smooth: in the features' own ("range"), in ranks, in logarithms,
+        or in one of these per feature, ["log", "range"]; "auto" weighs them per feature by
+        evidence, and `weights_["units"]` tells which are in use.
+        In windows, the unit of each feature: "range" the width of its bounds, "std" its standard
+        deviation, None 1, or numbers, one per feature; "auto" means "range". A constant
+        feature adds no distance.
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) per feature. None: the range of all trials seen; for windows, that
         of the first data.
@@ -80,6 +83,12 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     missing : {"error", "drop", "level"}, default="error"
         What to do with rows in which a feature is missing. "error": refuse them. "drop": leave them
         out, with a warning. "level": treat a missing category as a level of its own.
+    periodic : mapping of str or int to float, default=None
+        Features, by name or number, that start again after a period: {"hour": 24}. There is no jump
+        where one ends, values are wrapped into [0, period), and that is their domain.
+    geographic : tuple of two str or int, default=None
+        Which features are longitude and latitude, in degrees, ("lon", "lat"): distances are those
+        of great circles, and neither the date line nor a pole is a border.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 

@@ -50,9 +50,7 @@ class Units:
     @property
     def dimensions(self) -> int:
         """Coordinates of a point in scaled units: two of a circle, three of the sphere."""
-        return (
-            len(self.origin) + sum(map(bool, self.wraps.periods)) + (self.wraps.earth is not None)
-        )
+        return len(self.origin) + self.wraps.more
 
     @property
     def radii(self) -> tuple[float, ...]:

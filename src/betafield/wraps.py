@@ -37,6 +37,11 @@ class Wraps(NamedTuple):
         return self.earth is not None or any(self.periods)
 
     @property
+    def more(self) -> int:
+        """How many coordinates more than features: a circle has two, the sphere three."""
+        return sum(map(bool, self.periods)) + (self.earth is not None)
+
+    @property
     def scales(self) -> tuple[str, ...]:
         """The scale of every feature that wraps around, empty if it does not; () if none does."""
         each = ["period" if period else "" for period in self.periods]

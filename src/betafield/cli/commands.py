@@ -98,6 +98,8 @@ def fit(
     categorical: options.Categorical = None,
     interactions: options.Interactions = None,
     missing: options.Missing = "error",
+    periodic: options.Periodic = None,
+    geographic: options.Geographic = None,
     overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
@@ -155,6 +157,8 @@ def fit(
         "categorical_features": options.names(categorical) or "from_dtype",
         "interactions": [tuple(options.names([each]) or ()) for each in interactions or ()],
         "missing": missing,
+        "periodic": options.periodic(periodic),
+        "geographic": options.geographic(geographic),
     }
     asked = settings["categorical_features"]
     target = out or reading.stem(files[0]) + ".beta"
@@ -227,6 +231,8 @@ def predict(
     under: options.Under = None,
     out: options.Out = None,
     kind: options.Format = None,
+    geojson: options.GeoJSON = False,
+    geotiff: options.GeoTIFF = False,
     force: options.Force = False,
 ) -> None:
     """Compute the probability at points, with intervals.
@@ -237,9 +243,11 @@ def predict(
 
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
+        betafield predict places.beta --grid 100 --geojson --out risk.geojson
     """
     import betafield.cli.answering as answering
     import betafield.cli.distortions as distortions
+    import betafield.cli.maps as maps
     import betafield.cli.predicting as predicting
 
     wanted = predicting.Wanted(
@@ -248,7 +256,8 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    target, form = answering.answers_to(model, (grid, at), (out, kind, force))
+    named = maps.form(geojson, geotiff, kind, grid)
+    target, form = answering.answers_to(model, (grid, at), (out, named, force))
     fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
     answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)

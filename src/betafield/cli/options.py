@@ -144,6 +144,14 @@ Monotonic = Annotated[
         "Features along which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
     ),
 ]
+Periodic = Annotated[
+    list[str] | None,
+    _option(MODEL, "NAME=PERIOD", "Features that start again after a period, such as hour=24."),
+]
+Geographic = Annotated[
+    list[str] | None,
+    _option(MODEL, "LON,LAT", "The features that are longitude and latitude, in degrees."),
+]
 Sharing = Annotated[
     str, _option(MODEL, "NAME", "For windows, how contexts are combined: exact or mean.")
 ]
@@ -280,6 +288,10 @@ Format = Annotated[
     str | None,
     _option(OUTPUT, "NAME", "csv, parquet or json. Default: by the file name, or csv.", "--format"),
 ]
+GeoJSON = Annotated[bool, _flag(OUTPUT, "--geojson", "Write places on Earth as GeoJSON.")]
+GeoTIFF = Annotated[
+    bool, _flag(OUTPUT, "--geotiff", "Write a grid of places on Earth as GeoTIFF (needs rasterio).")
+]
 Quiet = Annotated[bool, _flag(OUTPUT, "--quiet", "Print errors only.")]
 Json = Annotated[bool, _flag(OUTPUT, "--json", "Write JSON instead of text.")]
 
@@ -391,6 +403,38 @@ def monotonic(given: list[str] | None) -> dict[str, int] | None:
     if found is None:
         return None
     return {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in found}
+
+
+def periodic(given: list[str] | None) -> dict[str, float] | None:
+    """Return periods of features, from texts such as `hour=24`.
+
+    Examples
+    --------
+    >>> periodic(["hour=24,day_of_year=365.25"])
+    {'hour': 24.0, 'day_of_year': 365.25}
+    """
+    found: dict[str, float] = {}
+    for each in names(given) or []:
+        name, _, period = each.rpartition("=")
+        if not name:
+            raise UsageError(f"--periodic: found {each!r}; NAME=PERIOD is needed, such as hour=24")
+        try:
+            found[name] = float(period)
+        except ValueError:
+            raise UsageError(f"--periodic: found {each!r}; a period is a number") from None
+    return found or None
+
+
+def geographic(given: list[str] | None) -> tuple[str, ...] | None:
+    """Return the features that are longitude and latitude, from a text such as `lon,lat`.
+
+    Examples
+    --------
+    >>> geographic(["lon,lat"])
+    ('lon', 'lat')
+    """
+    found = names(given)
+    return None if found is None else tuple(found)
 
 
 def level(value: float) -> float:

@@ -41,8 +41,8 @@ class SmoothBetaClassifier(Local):
     Parameters
     ----------
     bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, monotonic_cst,
-    n_jobs
-        As those of `betafield.SmoothBetaClassifier`.
+    periodic, geographic, n_jobs
+        As those of `betafield.SmoothBetaClassifier`; windows on workers cannot wrap around.
     partition : {None, "space"}, default=None
         For windows: "space" gives each partition its own region, in one pass over the trials.
         Points near each other then need few partitions, whatever the order of the trials was.
@@ -78,6 +78,8 @@ class SmoothBetaClassifier(Local):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
         partition: str | None = None,
     ) -> None:
@@ -92,6 +94,8 @@ class SmoothBetaClassifier(Local):
             prior=prior,
             sharing=sharing,
             monotonic_cst=monotonic_cst,
+            periodic=periodic,
+            geographic=geographic,
             n_jobs=n_jobs,
         )
         self.partition = partition

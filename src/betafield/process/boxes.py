@@ -166,7 +166,10 @@ class Chart(NamedTuple):
     def outside(self, x: Floats, own: Floats) -> Floats:
         """Return points in own units, of which only longitude and latitude are missing."""
         plane = np.array(self.low) + x[:, self.columns] * self.side
-        own[:, self.columns] = np.column_stack(self.region.globe(plane.T))
+        longitude, latitude = self.region.globe(plane.T)
+        middle = self.region.longitude  # of which others are told on the nearer side
+        own[:, self.columns[0]] = middle + earth.wrapped(np.mod(longitude - middle, earth.TURN))
+        own[:, self.columns[1]] = latitude
         return own
 
 

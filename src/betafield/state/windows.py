@@ -141,10 +141,9 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
     left = dict(arrays)
     features = restored_features(values["n_features"], values["names"], values.get("categories"))
     d, wraps = features.number, restored_options(values["options"]).wraps(features)
-    measured = _units(left, d, wraps)
     built, waiting = (
         [
-            _places(left, f"{name}.{i}", measured.dimensions)
+            _places(left, f"{name}.{i}", d + wraps.more)
             for i in range(whole(name, values[name], 0, most))
         ]
         for name, most in (("built", MOST_INDEXES), ("waiting", MANY))
@@ -154,7 +153,7 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
         plain.labels(values["classes"]),
         features,
         domain(left, d),
-        measured,
+        _units(left, d, wraps),
         seen,
         one_of("sharing", values["sharing"], SHARINGS),
         one_of("metric", values["metric"], tuple(METRICS)),

@@ -130,7 +130,7 @@ class Scene:
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
         """How far trials reach along each feature, in shares of the space, with weights."""
-        return [(weight, reach / self.space.side) for weight, reach in self.field.reaches]
+        return [(weight, self.space.reached(reach)) for weight, reach in self.field.reaches]
 
 
 def variance(scene: Scene, _: Rng) -> Scores:

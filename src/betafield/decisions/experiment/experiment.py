@@ -36,7 +36,7 @@ class Experiment:
 
     Parameters
     ----------
-    space : mapping of str to (low, high)
+    space : mapping of str to (low, high), Log, Integer or list of levels
         The features of a trial and their bounds.
     goal : Everywhere, LevelSet, Maximize, Minimize or Compare
         What the trials are for.
@@ -349,7 +349,7 @@ class Experiment:
     def _restored(cls, saved: Saved) -> Self:
         space = saved.space
         experiment = cls(
-            dict(zip(space.names, space.bounds, strict=True)),
+            space.given,
             saved.goal,
             saved.model,
             saved.seed,

@@ -73,7 +73,9 @@ class Learner:
         bounds = [tuple(ends) for ends in space.bounds]
         if model is None:
             # Ranks would be those of places that the experiment itself has chosen.
-            return cls(SmoothBetaClassifier(bounds=bounds, scale="range"))
+            each = ["log" if side.kind == "log" else "range" for side in space.sides]
+            scale = each if "log" in each else "range"
+            return cls(SmoothBetaClassifier(bounds=bounds, scale=scale))
         if not isinstance(model, SmoothBetaClassifier):
             raise TypeError(
                 f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed"
