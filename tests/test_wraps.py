@@ -423,3 +423,17 @@ def test_names_and_numbers_mean_the_same():
     at = X[["hour", "dose"]][:30]
     assert np.array_equal(by_name.predict_proba(at), by_number.predict_proba(at.to_numpy()))
     assert by_name.bounds_[0].tolist() == [0, 24]
+
+
+def test_maps_of_places_are_drawn_in_proportion():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from betafield.plots import FieldDisplay
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"lon": 6 + 4 * rng.random(200), "lat": 59 + 2 * rng.random(200)})
+    model = SmoothBetaClassifier(geographic=("lon", "lat")).fit(X, X["lon"] > 8)
+    shown = FieldDisplay.from_estimator(model, features=["lon", "lat"], grid_resolution=9)
+    assert [axes.get_aspect() for axes in shown.ax_] == pytest.approx([2.0, 2.0], rel=0.02)
+    shown.figure_.savefig("/dev/null", format="png")

@@ -31,6 +31,7 @@ from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
 from betafield.options import Options
 from betafield.units import Units
+from betafield.wraps import Wraps
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
@@ -189,6 +190,11 @@ class Field:
         for part in places:
             windows = windows.insert(part)
         return self.holding(windows, self.totals, ordered)
+
+    @property
+    def wraps(self) -> Wraps:
+        """Which features wrap around."""
+        return self.units.wraps
 
     def placed_points(self, points: Floats, name: str = "X") -> Floats:
         """Return points as places of the domain; raise for those that are none on Earth."""

@@ -11,7 +11,7 @@ import betafield.plots.curves as curves
 import betafield.plots.maps as maps
 import betafield.plots.style as style
 from betafield import checks
-from betafield.observed import Binned, binned, require_model
+from betafield.observed import Binned, binned, feature_names, require_model
 from betafield.survey import Question
 
 if TYPE_CHECKING:
@@ -212,7 +212,9 @@ class FieldDisplay:
             averaged=asked.averaged,
             threshold=_fitting(threshold, asked),
         )
-        return display.plot(ax=ax, show_places=show_places)
+        drawn = display.plot(ax=ax, show_places=show_places)
+        _in_proportion(drawn, model)
+        return drawn
 
     def plot(self, ax: Any = None, *, show_places: bool = False) -> Self:
         """Draw on these axes, one or two, or on a new figure."""
@@ -224,6 +226,18 @@ class FieldDisplay:
             maps.draw(axes, self, show_places)
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
+
+
+def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:
+    """Draw a degree of longitude as long as it is in the middle of a map."""
+    earth = model.field_.wraps.earth
+    names = feature_names(model)
+    if earth is None or set(drawn.features) != {names[a] for a in earth}:
+        return
+    is_turned = drawn.features[0] == names[earth[1]]
+    middle = np.cos(np.radians(drawn.grid[0 if is_turned else 1][[0, -1]].mean()))
+    for axes in np.atleast_1d(np.asarray(drawn.ax_, dtype=object)):
+        axes.set_aspect(max(middle, 0.1) if is_turned else 1.0 / max(middle, 0.1))
 
 
 def _fitting(threshold: Threshold | None, asked: Question) -> Threshold | None:
