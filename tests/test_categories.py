@@ -343,3 +343,35 @@ def test_models_of_other_categories_cannot_be_merged(model):
     other = SmoothBetaClassifier(interactions=[("site", "old")]).fit(X, Y)
     with pytest.raises(ValueError, match="interactions"):
         clone(model).fit(X, Y).merge(other)
+
+
+# Files and the command line ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_are_learned_as_tables(model, tmp_path, ending):
+    path = tmp_path / f"trials.{ending}"
+    rows = X.assign(died=Y)
+    rows.to_csv(path, index=False) if ending == "csv" else rows.to_parquet(path)
+    names = ["site", "dose", "old"]
+    again = SmoothBetaClassifier().fit_files(path, outcome="died", features=names, batch_rows=97)
+    np.testing.assert_array_equal(answers(again), answers(model))
+
+
+# Which features matter ---------------------------------------------------------------------
+
+
+def test_importance_is_the_share_of_variance():
+    """Of logits 4a + 2b the variances are 4 to 1; c says nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.random((6_000, 3))
+    y = rng.random(6_000) < expit(4.0 * x[:, 0] + 2.0 * x[:, 1] - 3.0)
+    found = SmoothBetaClassifier(method="process").fit(x, y).importance_
+    np.testing.assert_allclose(found, [0.8, 0.2, 0.0], atol=0.06)
+
+
+def test_partial_dependence_is_an_average(model):
+    along = model.partial_dependence("site", ["ulm", "bonn"])
+    assert along.values.tolist() == ["ulm", "bonn"]
+    means = [model.predict_proba(X.assign(site=site))[:, 1].mean() for site in along.values]
+    np.testing.assert_allclose(along.posterior.mean(), means, atol=0.03)

@@ -29,6 +29,8 @@ PROCESS, WINDOWS = "process", "windows"
 # Weights of windows below which a sentence on them would say too much, and from which it is sure:
 # before any trial, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
+# Levels of a category up to which they are told apart in words.
+MOST_TOLD = 200
 # Features along which it is told how far windows reach.
 SPELLED = 3
 # Trials per value of a feature from which its values are levels.
@@ -173,7 +175,10 @@ def own(axis: Axis, u: Floats) -> Floats:
 def units(field: SmoothField) -> tuple[str, ...]:
     """Return in which units the heaviest process measures each feature: range, rank or log."""
     scale = field.serving[0][0].components[0].scale
-    return scale or ("range",) * field.features.number
+    every = ["range"] * field.features.number
+    for a, kind in zip(field.features.numeric, scale, strict=False):
+        every[a] = kind
+    return tuple(every)
 
 
 def _varies(field: AnyField) -> npt.NDArray[np.bool_]:
@@ -212,6 +217,7 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
             "of a point say much about it, those beyond three length scales hardly anything"
         ),
         *_of_units(model, field),
+        *_of_levels(model, field),
         *_of_windows(model, field),
         *_of_rates(field),
     ]
@@ -247,6 +253,24 @@ def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]
     ]
 
 
+def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
+    """Return how much the levels of categories differ, and which of them most."""
+    names, said = feature_names(model), []
+    for a in field.features.categories.columns if len(field.classes) == 2 else ():
+        if len(field.features.categories.shown(a)) > MOST_TOLD:
+            continue
+        values, post = model.partial_dependence(a)
+        mean, (low, high) = post.mean(), post.interval(0.95)
+        least, most = int(np.argmin(mean)), int(np.argmax(mean))
+        ends = [
+            f"{{}} has {mean[i]:.3f} on average, with 95 % from {low[i]:.3f} to {high[i]:.3f}"
+            for i in (least, most)
+        ]
+        text = f"of {len(values)} levels of {{}}, {ends[0]}, the lowest, and {ends[1]}, the highest"
+        said.append(Sentence(text, (names[a], str(values[least]), str(values[most]))))
+    return said
+
+
 def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
     """Return what windows of residuals say: that the field is smooth, or what is not."""
     known = observed(model)
@@ -258,7 +282,7 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     ]
     if said:
         return said
-    if field.options.method == "process":
+    if field.options.method == "process" or field.features.categories.columns:
         return [_said("the residuals of the process were not examined")]
     weight = percent(sum(group.weight for group in found))
     return [

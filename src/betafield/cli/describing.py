@@ -38,10 +38,10 @@ def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts
     return [
         {
             "name": name,
-            "low": low,
-            "high": high,
-            "reach": None if low == high else _finite(far),
-            "relevance": relevance,
+            "low": _known(low),
+            "high": _known(high),
+            "reach": None if low == high else _known(_finite(far)),
+            "relevance": _known(relevance),
         }
         for name, (low, high), far, relevance in zip(names, *columns, strict=True)
     ]
@@ -67,6 +67,11 @@ def _is_told(value: Any) -> bool:
     """Return whether there is a value: numbers that are missing are NaN."""
     first = value[0] if isinstance(value, list) else value
     return not (isinstance(first, float) and math.isnan(first))
+
+
+def _known(value: Any) -> Any:
+    """Return a number, None if it is NaN: categories have none."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _finite(value: Any) -> Any:
@@ -141,6 +146,8 @@ def _trials(facts: Facts) -> str:
 
 
 def _feature(each: Facts, facts: Facts) -> str:
+    if each["low"] is None:
+        return f"{each['name']}, a category"
     told = f"{each['name']}, from {each['low']:.6g} to {each['high']:.6g}"
     if each["reach"] is None:
         return told

@@ -9,6 +9,7 @@ Pure functions of immutable values; nothing here knows of estimators. In the ord
     scales        which of them, by evidence
     rows          trials gathered by place or by cell
     basis         products of cosines, and what is believed of their coefficients; levels
+    blocks        levels of categories, and what is believed of them;  pooled: their curvature
     links         π = g(f);  likelihood: what trials under contexts say of f
     design        products with the basis at points, by sums of cosines (`cosines`) or dense
     curvature     I + Φ̃′WΦ̃, factored: whole, or an arrow if there are levels
