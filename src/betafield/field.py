@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from betafield import bandwidth as widths
 from betafield import choosing, lattice, priors, success, trials
+from betafield._locks import cached
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
@@ -211,7 +211,7 @@ class Field:
             self.options.n_jobs,
         )
 
-    @cached_property
+    @cached
     def width(self) -> float:
         """Δ, in scaled units: as given, as theory has it, or as trials left out are predicted."""
         bandwidth = self.options.bandwidth
@@ -222,7 +222,7 @@ class Field:
             return widths.theory(t, len(self.sides), self.options.lipschitz)
         return self.scored.best
 
-    @cached_property
+    @cached
     def scored(self) -> choosing.Scored:
         """How windows of all widths predict trials that are left out."""
         sample = self._sample()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield._locks import cached
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -61,22 +61,22 @@ class Space:
         bounds = tuple(_bounds(f"{what}, feature {name!r}", ends) for name, ends in sides.items())
         return cls(tuple(sides), bounds, _observed(observed, tuple(sides)))
 
-    @cached_property
+    @cached
     def low(self) -> Floats:
         """The lower bounds."""
         return np.array([low for low, _ in self.bounds])
 
-    @cached_property
+    @cached
     def high(self) -> Floats:
         """The upper bounds."""
         return np.array([high for _, high in self.bounds])
 
-    @cached_property
+    @cached
     def side(self) -> Floats:
         """The lengths of the sides."""
         return self.high - self.low
 
-    @cached_property
+    @cached
     def chosen(self) -> Bools:
         """Which features are chosen."""
         return np.array([name not in self.observed for name in self.names])
