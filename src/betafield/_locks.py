@@ -4,8 +4,44 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+__all__ = ["cached", "writing"]
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached
+else:
+
+    class cached:  # noqa: N801 (it is used as cached_property is)
+        """A property that is computed once per instance.
+
+        `functools.cached_property` of Python 3.11 has one lock for all instances of a class, by
+        which whoever asks one model waits for those who ask others.
+
+        Examples
+        --------
+        >>> class Circle:
+        ...     @cached
+        ...     def area(self):
+        ...         return [3.14]
+        >>> circle = Circle()
+        >>> circle.area is circle.area, Circle().area is circle.area
+        (True, False)
+        """
+
+        def __init__(self, compute):
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self._name] = self._compute(instance)
+            return value
+
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _GUARD = [threading.Lock()]  # one; in a list, to be another in a forked child

@@ -18,14 +18,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
+<<<<<<< HEAD
 from betafield import categories, choosing, lattice, priors, success, trials
+=======
+from betafield import choosing, lattice, priors, success, trials
+from betafield._locks import cached
+>>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
@@ -230,7 +234,7 @@ class Field:
             self.options.n_jobs,
         )
 
-    @cached_property
+    @cached
     def width(self) -> float:
         """Δ, in scaled units: as given, as theory has it, or as trials left out are predicted."""
         bandwidth = self.options.bandwidth
@@ -241,7 +245,7 @@ class Field:
             return widths.theory(t, len(self.features.numeric), self.options.lipschitz)
         return self.scored.best
 
-    @cached_property
+    @cached
     def scored(self) -> choosing.Scored:
         """How windows of all widths predict trials that are left out."""
         sample = self._sample()

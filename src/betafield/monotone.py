@@ -8,12 +8,12 @@ is a function of the trials and the options alone.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield._locks import cached
 from betafield.posteriors import Sampled
 from betafield.posteriors.base import blocks
 from betafield.process.boxes import Axis
@@ -75,11 +75,11 @@ class Monotone:
         """Whether one grid serves all points."""
         return len(self.grid.features) == len(self.smooth.box.axes)
 
-    @functools.cached_property
+    @cached
     def _fields(self) -> Fields:
         return Fields(self.smooth, self.size, self.seed, self.n_jobs)
 
-    @functools.cached_property
+    @cached
     def _nodes(self) -> Floats:
         """π of every field at the points of the one grid."""
         nowhere = np.zeros((1, len(self.grid.features)))

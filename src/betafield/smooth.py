@@ -19,13 +19,13 @@ Guarantees are those of windows (`betafield.bands`), over the same trials: `wind
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+<<<<<<< HEAD
 from betafield import (
     categories,
     checks,
@@ -37,6 +37,10 @@ from betafield import (
     units,
     weighed,
 )
+=======
+from betafield import families, learning, monotonic, success, trials, units, weighed
+from betafield._locks import cached
+>>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 from betafield.evidence.encode import counted
 from betafield.families import ContextFamily
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
@@ -198,7 +202,7 @@ class SmoothField:
         """Whether all there is to learn from are two classes without contexts."""
         return len(self.classes) == 2 and not self.totals.distorted
 
-    @functools.cached_property
+    @cached
     def bounds(self) -> Floats:
         """The domain (d, 2): as given, or that of all trials; categories have none."""
         every = np.full((self.features.number, 2), np.nan)
@@ -270,14 +274,14 @@ class SmoothField:
             return self.found_at
         return self.totals if self.earlier is None else self.earlier.totals
 
-    @functools.cached_property
+    @cached
     def serving(self) -> tuple[tuple[Found, ...], Totals]:
         """What answers are made of, and the trials for which it was found."""
         if self.found is not None and self.found_at is not None:
             return self.found, self.found_at
         return (self._find(), self.totals) if self.earlier is None else self.earlier.serving
 
-    @functools.cached_property
+    @cached
     def smooth(self) -> tuple[Smooth, ...]:
         """What answers questions: one, or one per class."""
         from betafield.process.model import build
@@ -295,7 +299,7 @@ class SmoothField:
             self.options.monotonic_cst, self.features.number, self.features.names
         )
 
-    @functools.cached_property
+    @cached
     def answering(self) -> tuple[Smooth, ...] | Monotone:
         """What answers questions, made monotone if that is asked for."""
         return self.monotone() if any(self.signs) else self.smooth
@@ -373,7 +377,7 @@ class SmoothField:
         each = zip(self.sums.rates, self.smooth[0].rates, strict=True)
         return {rate.name: Beta(*shapes) for rate, shapes in each}
 
-    @functools.cached_property
+    @cached
     def windowed(self) -> Field:
         """The same trials in windows of the width that theory has: for guarantees and counts."""
         return self._in_windows(None)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+<<<<<<< HEAD
 from betafield.decisions.sides import Side, side
+=======
+from betafield._locks import cached
+>>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -76,22 +79,22 @@ class Space:
         """What it was made of."""
         return {name: each.given for name, each in zip(self.names, self.sides, strict=True)}
 
-    @cached_property
+    @cached
     def low(self) -> Floats:
         """The lower bounds."""
         return np.array([low for low, _ in self.bounds])
 
-    @cached_property
+    @cached
     def high(self) -> Floats:
         """The upper bounds."""
         return np.array([high for _, high in self.bounds])
 
-    @cached_property
+    @cached
     def side(self) -> Floats:
         """The lengths of the sides."""
         return self.high - self.low
 
-    @cached_property
+    @cached
     def chosen(self) -> Bools:
         """Which features are chosen."""
         return np.array([name not in self.observed for name in self.names])

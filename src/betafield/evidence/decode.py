@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import contexts, lattice
+from betafield._locks import cached
 from betafield.evidence.columns import (
     FRACTIONS,
     OTHERS,
@@ -112,14 +112,14 @@ class Decoder:
         amounts = [self.trials(sums), sums[..., self.width :] / lattice.UNIT]
         return np.concatenate(amounts, axis=-1), np.concatenate([[-np.inf, np.inf], ratios])
 
-    @cached_property
+    @cached
     def _order(self) -> npt.NDArray[np.intp]:
         """An order of the polynomials that does not depend on which came first."""
         return np.array(
             sorted(range(len(self.polynomials)), key=lambda i: self.polynomials[i]), dtype=np.intp
         )
 
-    @cached_property
+    @cached
     def _coefficients(self) -> Floats:
         """The polynomials, in that order, all of the highest degree."""
         return np.concatenate([_raised([self.polynomials[i]], self._degree) for i in self._order])
@@ -231,7 +231,7 @@ class Decoder:
         ends = np.exp(np.stack([-np.maximum(values, 0.0), np.minimum(values, 0.0)], axis=1))
         return LeftOut(place, own, held * size, _raised(ends, self._degree))
 
-    @cached_property
+    @cached
     def _degree(self) -> int:
         """The highest degree of a trial's likelihood."""
         return max([2, *map(len, self.polynomials)]) - 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, checks
+from betafield._locks import cached
 from betafield.posteriors.base import Floats, Generator, Moments, Posterior, Rows, blocks
 from betafield.posteriors.under import one_per_row
 
@@ -101,13 +101,13 @@ class Sampled(Posterior):
         coefficients = one_per_row(self, context)
         return Sampled(bernstein.value(coefficients, self.draws), self.weights)
 
-    @cached_property
+    @cached
     def _shares(self) -> Floats:
         """Weights that add up to 1."""
         count = len(self.draws)
         return np.full(count, 1.0 / count) if self.weights is None else self.weights
 
-    @cached_property
+    @cached
     def _sorted(self) -> tuple[Floats, Floats]:
         """Draws in order, and the weight at or below each, both (m, S)."""
         order = np.argsort(self.draws.T, axis=1, kind="stable")
@@ -143,7 +143,7 @@ class Sampled(Posterior):
             total += (np.exp(-0.5 * z**2) * self._shares).sum(axis=1)
         return np.asarray(total / (width * np.sqrt(2.0 * np.pi)))
 
-    @cached_property
+    @cached
     def _widths(self) -> Floats:
         """Widths of the kernels, one per row; 0 if all draws are the same."""
         quartiles = self.ppf(0.75) - self.ppf(0.25)

@@ -14,7 +14,6 @@ posterior of π are used, so any kind of posterior can be put under any context.
 
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield import contexts
+from betafield._locks import cached
 from betafield.bernstein import composed, derivative, value_at_log_odds
 from betafield.posteriors.base import (
     Floats,
@@ -234,7 +234,7 @@ class Polynomial(_Under):
         """E[(f(π) − E[f(π)])²]."""
         return self._moments[1].copy()
 
-    @cached_property
+    @cached
     def _moments(self) -> Moments:
         return self.base.polynomial_moments(self.coefficients)
 

@@ -8,7 +8,6 @@ function per level of a feature to either.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,7 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+<<<<<<< HEAD
 from betafield.process import cosines, linear, wrapped
+=======
+from betafield._locks import cached
+from betafield.process import cosines, linear
+>>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
 from betafield.process.pooled import Pooled
@@ -139,7 +143,7 @@ class Dense:
         is_small = len(self.x) * len(self.basis.root) <= MOST_KEPT
         return self._kept if is_small else self._made()
 
-    @functools.cached_property
+    @cached
     def _kept(self) -> list[tuple[Floats, slice]]:
         return list(self._made())
 
@@ -215,27 +219,27 @@ class Levelled:
         assert self.basis.effects is not None
         return self.basis.effects
 
-    @functools.cached_property
+    @cached
     def _which(self) -> Ints:
         return self._effects.which(self.x)
 
-    @functools.cached_property
+    @cached
     def _order(self) -> npt.NDArray[np.intp]:
         return np.argsort(self._which, kind="stable")
 
-    @functools.cached_property
+    @cached
     def _frequencies(self) -> tuple[Ints, Ints]:
         """The frequencies of the other features, each once, and which of them functions have."""
         J = self.basis.J[:, self._others_of]
         found, which = np.unique(J, axis=0, return_inverse=True)
         return found, which.ravel()
 
-    @functools.cached_property
+    @cached
     def _others(self) -> Floats:
         """Products of cosines of the other features at points, one per frequency."""
         return functions(self.basis, self.x, self._others_of, self._frequencies[0])
 
-    @functools.cached_property
+    @cached
     def _levels(self) -> tuple[Floats, Ints]:
         """√D times cosines of levels (L, m), and the frequencies of the others of functions."""
         effects, m = self._effects, self._m

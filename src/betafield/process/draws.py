@@ -27,7 +27,6 @@ points are asked, together or apart.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from betafield._locks import cached
 from betafield.process import averages, law, linear
 from betafield.process.design import matrix, pooled, product
 from betafield.process.ensemble import Member, shares
@@ -111,18 +111,18 @@ class Fields:
         beliefs = self.smooth.beliefs(points, self.n_jobs)
         return np.ascontiguousarray(self._mixed(beliefs).T)
 
-    @functools.cached_property
+    @cached
     def drawn(self) -> list[Drawn]:
         """The coefficients of every field."""
         return drawn(self.smooth.members, self.size, self.seed.generator(POOL))
 
-    @functools.cached_property
+    @cached
     def _uniform(self) -> Floats:
         """u, evenly spread."""
         rng = self.seed.generator(UNIFORM)
         return (rng.permutation(self.size) + rng.random(self.size)) / self.size
 
-    @functools.cached_property
+    @cached
     def _noises(self) -> dict[int, Noise]:
         box = self.smooth.boxes[0]
         d = len(box.axes)

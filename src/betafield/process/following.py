@@ -14,13 +14,13 @@ hash.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield._locks import cached
 from betafield.process import linear
 from betafield.process.basis import Basis, Effects
 from betafield.process.design import design, matrix, without_effects
@@ -154,17 +154,17 @@ class Following:
         """
         return Moves(self, queries, turned, own)
 
-    @functools.cached_property
+    @cached
     def basis(self) -> Basis:
         """The functions without levels."""
         return without_effects(self.fit.mode.basis)
 
-    @functools.cached_property
+    @cached
     def sides(self) -> Ints:
         """The number of cells per feature."""
         return _sides(self.basis)
 
-    @functools.cached_property
+    @cached
     def levels(self) -> Levels | None:
         """The cells of levels with effects; None if there are no effects."""
         effects = self.fit.mode.basis.effects
@@ -188,11 +188,11 @@ class Following:
             self._kept[used] = self.whole if all(used) else self.whole.along(np.array(used))
         return self._kept[used]
 
-    @functools.cached_property
+    @cached
     def _kept(self) -> dict[tuple[bool, ...], Cells]:
         return {}
 
-    @functools.cached_property
+    @cached
     def whole(self) -> Cells:
         """The cells that hold rows."""
         x, weight, of = self.rows.x, self.follow, np.arange(len(self.rows.x))
@@ -207,7 +207,7 @@ class Following:
         P = np.ascontiguousarray(matrix(self.basis, x).T)
         return Cells(x, weight, P, _numbers(x, self.sides), of)
 
-    @functools.cached_property
+    @cached
     def covariance(self) -> Floats:
         """The joint covariance of coefficients and hyper-parameters."""
         return joint_covariance(self.fit)
@@ -278,16 +278,16 @@ class Moves:
             self._kept["products", *key] = found
         return self._kept["products", *key]
 
-    @functools.cached_property
+    @cached
     def _kept(self) -> dict[tuple[object, ...], Floats]:
         """What ways and widths share."""
         return {}
 
-    @functools.cached_property
+    @cached
     def _turned(self) -> Floats:
         return np.ascontiguousarray(self.turned[:, : len(self.following.basis.J)])
 
-    @functools.cached_property
+    @cached
     def _here(self) -> Floats:
         """The value at the query."""
         return np.asarray((matrix(self.following.basis, self.queries) * self._turned).sum(axis=1))

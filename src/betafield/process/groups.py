@@ -13,7 +13,6 @@ independent: the temperature is 4√φ, φ the mean over groups of (Σ(k − nq)
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, xlogy
 
+from betafield._locks import cached
 from betafield.process import averages, law, linear
 from betafield.process.design import matrix, product
 from betafield.process.fit import hashes
@@ -139,7 +139,7 @@ class Asked:
             self._kept[key] = _own(self.match, self.index, self.sizes, way)
         return self._kept[key]
 
-    @functools.cached_property
+    @cached
     def _kept(self) -> dict[tuple[float, ...], Floats]:
         return {}
 

@@ -20,7 +20,6 @@ array([0.2, 0.2, 0.8, 0.8])
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield._locks import cached
 from betafield.process import law
 from betafield.process.boxes import Box
 from betafield.process.ensemble import Member, members
@@ -126,17 +126,17 @@ class Smooth:
     levels: Levels = ()
     nodes: Floats = field(default_factory=lambda: NONE)
 
-    @functools.cached_property
+    @cached
     def surfaces(self) -> list[Surface]:
         """The processes, as far as answers need them."""
         return [law.surface(fit) for fit in self.fits]
 
-    @functools.cached_property
+    @cached
     def weights(self) -> Floats:
         """The weights of the processes among themselves."""
         return weights(self.fits)
 
-    @functools.cached_property
+    @cached
     def members(self) -> tuple[Member, ...]:
         """The joint posterior of the processes, as draws are made of it."""
         kept, _ = law.counted(self.weights)
@@ -244,7 +244,7 @@ class Smooth:
         free = 1.0 - fit.slopes.leverages * f.reading.information
         return float(chi[several].sum() / free[several].sum()) if several.any() else math.nan
 
-    @functools.cached_property
+    @cached
     def _trees(self) -> Trees:
         """Sums of residuals at fine rows over windows."""
         assert self.fine is not None
@@ -253,7 +253,7 @@ class Smooth:
         held = parts(left_over.score, left_over.information)
         return Trees(self.fine.x, held, self.fine.kinds)
 
-    @functools.cached_property
+    @cached
     def _nearby(self) -> Forest:
         """Places of trials in length scales."""
         rows = self.fits[int(np.argmax(self.weights))].problem.rows
@@ -261,13 +261,13 @@ class Smooth:
         axes = np.ascontiguousarray(self._in_lengths(x).T)
         return Forest(len(axes)).insert(Places(axes, np.ones((1, len(x)), dtype=np.int64)))
 
-    @functools.cached_property
+    @cached
     def window_weights(self) -> Floats:
         """Weights of the process and of windows, shape (questions, 1 + windows)."""
         w = np.array([[window.weight, *window.others] for window in self.windows]).T
         return np.column_stack([1.0 - w.sum(axis=1), w])
 
-    @functools.cached_property
+    @cached
     def added(self) -> Floats:
         """Variance between levels that a question has on top."""
         has_effects = any(fit.problem.prior.effects is not None for fit in self.fits)
@@ -278,7 +278,7 @@ class Smooth:
     def _features(self) -> int:
         return len(self.boxes[0].axes)
 
-    @functools.cached_property
+    @cached
     def _is_repeated(self) -> bool:
         """Whether places have trials enough for weights of their own at new places."""
         return self.fine is not None and is_repeated(self.fine)

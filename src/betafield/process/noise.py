@@ -11,7 +11,6 @@ the point and the seed alone, whatever else is asked.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from betafield._locks import cached
 from betafield.process import linear
 from betafield.process.blocks import mixed
 
@@ -97,16 +97,16 @@ class Noise:
         table = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         return linear.product(table, np.ascontiguousarray(self._amplitudes[:, draws]))
 
-    @functools.cached_property
+    @cached
     def _waves(self) -> Floats:
         return self.seed.generator(self.purpose, 0).standard_normal((self.d, WAVES))
 
-    @functools.cached_property
+    @cached
     def _amplitudes(self) -> Floats:
         drawn = self.seed.generator(self.purpose, 1).standard_normal((2 * WAVES, self.size))
         return np.asarray(drawn / np.sqrt(WAVES))
 
-    @functools.cached_property
+    @cached
     def _keys(self) -> Keys:
         rng = self.seed.generator(self.purpose, 2)
         return rng.integers(1 << 64, size=self.size, dtype=np.uint64)

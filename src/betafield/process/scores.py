@@ -18,7 +18,6 @@ shows to be of no use are not asked about the rest.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from betafield._locks import cached
 from betafield.process import law, leaving, linear
 from betafield.process.design import matrix, product
 from betafield.process.fit import Fit, hashes, weights
@@ -115,17 +115,17 @@ class Contest:
         """The heaviest fit."""
         return self.fits[int(np.argmax(weights(self.fits)))]
 
-    @functools.cached_property
+    @cached
     def ways(self) -> tuple[Floats, ...]:
         """The stretches of windows."""
         return stretches(self.best.lengths, self.spacings, self.rows.kinds)
 
-    @functools.cached_property
+    @cached
     def following(self) -> Following:
         """How residuals follow the heaviest fit."""
         return Following.of(self.best, self.rows)
 
-    @functools.cached_property
+    @cached
     def trees(self) -> Trees:
         """Sums of g⁺, g⁻, W and h over windows."""
         held = parts(self.left_over.score, self.left_over.information)
@@ -286,7 +286,7 @@ class Leaving:
                 logs[at] = outcome.log(self._f + g / (1.0 / tau + W))
         return logs
 
-    @functools.cached_property
+    @cached
     def _f(self) -> Floats:
         """The logit of π without the trial."""
         return log_odds(_left(self.match, self.given))
@@ -302,25 +302,25 @@ class Leaving:
         weight = match.left_over.weight[self.rows]
         return g, np.maximum(total[:, 2] - weight, 0.0)[self.which]
 
-    @functools.cached_property
+    @cached
     def _turned(self) -> Floats:
         """C φ̃ of every row."""
         x, fit = self.match.rows.x[self.rows], self.match.best
         return product(fit.mode.basis, x, self.match.following.covariance)
 
-    @functools.cached_property
+    @cached
     def _moves(self) -> Moves:
         """How the others move if a trial of score 1 leaves."""
         x = self.match.rows.x[self.rows]
         return self.match.following.moves(x, self._turned, self._own)
 
-    @functools.cached_property
+    @cached
     def _own(self) -> Own:
         """What one trial is of its row."""
         follow, n = self.match.following.follow, self.match.rows.n
         return Own(self.rows, follow[self.rows] / n[self.rows])
 
-    @functools.cached_property
+    @cached
     def _pull(self) -> Floats:
         """A = g/(1 − vw) of every entry."""
         fit, some = self.match.best, self.match.rows.taken(self.rows)

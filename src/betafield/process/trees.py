@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield._locks import cached
 from betafield.process.ladder import stretched, unit_of, units
 from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
@@ -57,10 +57,10 @@ class Trees:
             self._forests[stretch] = forest
         return self._forests[stretch]
 
-    @functools.cached_property
+    @cached
     def _unit(self) -> float:
         return unit_of(self.values)
 
-    @functools.cached_property
+    @cached
     def _forests(self) -> dict[tuple[float, ...], Forest]:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -33,6 +34,8 @@ class Hub:
     wrong: Bucket
     metrics: Metrics = field(default_factory=Metrics)
     is_closing: bool = False
+    # When the database was last known to be writable.
+    well_at: float = -math.inf
 
 
 def hub_of(request: Request) -> Hub:

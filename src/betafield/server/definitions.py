@@ -74,8 +74,8 @@ class Definition:
     ... )
     >>> study.context("two")
     array([[0.5 , 0.98]])
-    >>> study.experiment().ask().keys()
-    dict_keys(['contrast'])
+    >>> list(study.experiment().ask())
+    ['contrast']
     """
 
     values: dict[str, Any]

@@ -211,7 +211,8 @@ class Store:
 
     def probe(self) -> None:
         """Raise unless something can be written and made durable."""
-        self.commit(lambda connection: connection.execute(_TOUCH))
+        touch = update(tables.about).values(touched=time.time())
+        self.commit(lambda connection: connection.execute(touch))
 
     # Studies.
 
@@ -257,9 +258,6 @@ class Store:
         query = select(trials).where(trials.c.study == study, trials.c.id > after)
         with self.reading() as connection:
             return list(connection.execute(query.order_by(trials.c.id).limit(limit)).all())
-
-
-_TOUCH = update(tables.about).values(version=tables.about.c.version)
 
 
 def database_url(given: str) -> sa.URL:

@@ -33,7 +33,13 @@ STATES = {PENDING: "pending", TOLD: "told", ABANDONED: "abandoned", EXPIRED: "ab
 
 tables = MetaData()
 
-about = Table("betafield", tables, Column("version", Integer, nullable=False))
+about = Table(
+    "betafield",
+    tables,
+    Column("version", Integer, nullable=False),
+    # When it was last tried whether something can be written: SQLite writes nothing that it has.
+    Column("touched", Float(53), nullable=False),
+)
 
 studies = Table(
     "studies",
@@ -112,7 +118,7 @@ def migrate(connection: Connection) -> int:
     for step in MIGRATIONS[found:]:
         step(connection)
     if found == 0:
-        connection.execute(insert(about).values(version=len(MIGRATIONS)))
+        connection.execute(insert(about).values(version=len(MIGRATIONS), touched=0.0))
     elif found < len(MIGRATIONS):
         connection.execute(update(about).values(version=len(MIGRATIONS)))
     return found

@@ -8,13 +8,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from betafield._locks import cached
 from betafield.decisions.experiment.goals import LEVEL, Goal
 from betafield.decisions.experiment.thresholds import expected_gain
 from betafield.decisions.space import Space
@@ -61,12 +61,12 @@ class Belief:
 
     posterior: Posterior
 
-    @cached_property
+    @cached
     def mean(self) -> Floats:
         """E[π]."""
         return self.posterior.mean()
 
-    @cached_property
+    @cached
     def var(self) -> Floats:
         """Var[π]."""
         return self.posterior.var()
@@ -91,12 +91,16 @@ class Scene:
     ask: Callable[[], Posterior]
     seed: int
 
+<<<<<<< HEAD
     @cached_property
     def posterior(self) -> Posterior:
         """What is believed of π at the candidates."""
         return self.ask()
 
     @cached_property
+=======
+    @cached
+>>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
     def gain(self) -> Floats:
         """By how much a trial is expected to lower the variance of the goal's threshold.
 
@@ -106,23 +110,23 @@ class Scene:
         rng = np.random.default_rng([self.seed, self.field.totals.trials])
         return expected_gain(self.field, self.goal, self.rows, rng, float(self.space.side[0]))
 
-    @cached_property
+    @cached
     def shares(self) -> Floats:
         """The candidates in shares of the space."""
         return self.space.shares(self.rows)
 
-    @cached_property
+    @cached
     def belief(self) -> Belief:
         """What is believed of π."""
         return Belief(self.posterior)
 
-    @cached_property
+    @cached
     def seen(self) -> Belief:
         """What is believed of what the goal is about."""
         seen = self.goal.seen(self.posterior)
         return self.belief if seen is self.posterior else Belief(seen)
 
-    @cached_property
+    @cached
     def above(self) -> Floats:
         """How probable it is that this is above the goal's level."""
         return self.seen.posterior.prob_above(self.goal.p)

@@ -15,13 +15,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth
+from betafield._locks import cached
 from betafield.decisions.experiment.acquisition import STRATEGIES, Scene, Scores
 from betafield.decisions.experiment.goals import PLAIN, Goal
 from betafield.decisions.experiment.history import History
@@ -85,7 +85,7 @@ class Placing:
     def __post_init__(self) -> None:
         self.only = self.goal.only(self.space)
 
-    @cached_property
+    @cached
     def candidates(self) -> Floats:
         """The points among which every ask looks first."""
         return self.space.candidates(self.seed) if self.only is None else self.only

@@ -36,10 +36,8 @@ class Replay:
     >>> for i in range(20):
     ...     trial = one.ask()
     ...     one.tell(trial, success=i % 2 == 0)
-    ...     replay.add(np.array([trial["x"]]), trial.why)
-    ...     replay.tell(i, i % 2 == 0, None)
-    0
-    ...
+    ...     number = replay.add(np.array([trial["x"]]), trial.why)
+    ...     replay.tell(number, i % 2 == 0, None)
     >>> replay.learned().ask() == one.ask()
     True
     """
