@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier, load
     from betafield.priors import Prior
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "FieldCalibratedClassifier",
     "FieldWarning",

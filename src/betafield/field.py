@@ -24,12 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
-<<<<<<< HEAD
 from betafield import categories, choosing, lattice, priors, success, trials
-=======
-from betafield import choosing, lattice, priors, success, trials
 from betafield._locks import cached
->>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted

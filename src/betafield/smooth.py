@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-<<<<<<< HEAD
 from betafield import (
     categories,
     checks,
@@ -37,10 +36,7 @@ from betafield import (
     units,
     weighed,
 )
-=======
-from betafield import families, learning, monotonic, success, trials, units, weighed
 from betafield._locks import cached
->>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
 from betafield.evidence.encode import counted
 from betafield.families import ContextFamily
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
@@ -209,7 +205,7 @@ class SmoothField:
         every[self.features.numeric] = self.numeric_bounds
         return every
 
-    @functools.cached_property
+    @cached
     def numeric_bounds(self) -> Floats:
         """The domain of the features that are numbers."""
         given = self.options.bounds
@@ -222,7 +218,7 @@ class SmoothField:
         """Return rows of a table that are of features which are numbers."""
         return rows[self.features.numeric] if self.features.categories.columns else rows
 
-    @functools.cached_property
+    @cached
     def wraps(self) -> Wraps:
         """Which features wrap around."""
         return self.options.wraps(self.features)
@@ -240,7 +236,7 @@ class SmoothField:
         each = 1 + (len(self.features.numeric) > 0)
         return each * (len(known.columns) + len(known.interactions)) + self.sums.is_grouped
 
-    @functools.cached_property
+    @cached
     def arrangement(self) -> Arrangement | None:
         """Which columns of points are features and which categories, if there are any."""
         from betafield.process.blocks import Arrangement
@@ -312,7 +308,7 @@ class SmoothField:
         grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
         return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
 
-    @functools.cached_property
+    @cached
     def drawn(self) -> Fields:
         """Fields drawn from the joint posterior, the same whenever they are asked for."""
         from betafield.process.draws import SIZE, Fields

@@ -10,11 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
-<<<<<<< HEAD
-from betafield.decisions.sides import Side, side
-=======
 from betafield._locks import cached
->>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
+from betafield.decisions.sides import Side, side
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -15,12 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-<<<<<<< HEAD
-from betafield.process import cosines, linear, wrapped
-=======
 from betafield._locks import cached
-from betafield.process import cosines, linear
->>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
+from betafield.process import cosines, linear, wrapped
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
 from betafield.process.pooled import Pooled

@@ -16,7 +16,6 @@ and the variance of f at a point of level c is |R_c′ψ|² + e′S₀e, e = p �
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._jit import kernel
+from betafield._locks import cached
 from betafield.process import linear
 from betafield.process.blocks import Effects, Layout
 from betafield.process.curvature import Whole
@@ -349,7 +349,7 @@ class Pooled:
             self._known[k] = self.plain[:, low] * (root / self.root[low])
         return self._known[k]
 
-    @functools.cached_property
+    @cached
     def _known(self) -> dict[int, Floats]:
         """Those that were asked for."""
         return {}
@@ -360,13 +360,13 @@ class Pooled:
         width = len(self._effects(k).low)
         return A[first : first + count * width].reshape(count, width, -1)
 
-    @functools.cached_property
+    @cached
     def _last(self) -> tuple[Ints, Floats]:
         """The functions of the longest column's levels in the core, and what they are times it."""
         low, root, _ = self._effects(self.layout.last)
         return low, root / self.root[low]
 
-    @functools.cached_property
+    @cached
     def _core(self) -> Floats:
         """The functions before those of the longest column's levels, at points."""
         m, layout = self.plain.shape[1], self.layout
@@ -382,7 +382,7 @@ class Pooled:
                     P[known, at + j] = psi[known, j]
         return P
 
-    @functools.cached_property
+    @cached
     def _sorted(self) -> tuple[Floats, npt.NDArray[np.intp], Ints]:
         """The core by level of the longest column, the order, and where levels start."""
         last = self.layout.last

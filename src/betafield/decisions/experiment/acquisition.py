@@ -91,16 +91,12 @@ class Scene:
     ask: Callable[[], Posterior]
     seed: int
 
-<<<<<<< HEAD
-    @cached_property
+    @cached
     def posterior(self) -> Posterior:
         """What is believed of π at the candidates."""
         return self.ask()
 
-    @cached_property
-=======
     @cached
->>>>>>> c321c2046fb07941010ec0d4ab807cff3175b134
     def gain(self) -> Floats:
         """By how much a trial is expected to lower the variance of the goal's threshold.
 
