@@ -482,3 +482,11 @@ def shaped(
         sides = [str(n or "any") for n in shape]
         text = needed or f"({', '.join(sides)}{',' * (len(sides) == 1)}) is needed"
         raise ValueError(f"{name}: found shape {found.shape}; {text}")
+
+
+def require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
+    """Raise unless there is one value per row of X."""
+    if len(values) != n_rows:
+        raise ValueError(
+            f"{name}: found {len(values)} rows where X has {n_rows}; one per row of X is needed"
+        )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import categories, monotonic, priors, trials, units
+from betafield import categories, distorted, monotonic, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
@@ -48,7 +48,7 @@ class Trials(NamedTuple):
     points: Floats
     columns: Columns
     weight: Floats | None = None
-    context: trials.Context | None = None
+    context: distorted.Context | None = None
     group: Floats | None = None
     is_apart: bool = False
     features: trials.Features | None = None
@@ -196,7 +196,7 @@ def require_features(options: Options, features: trials.Features) -> None:
     require_bounds(wraps.among(numeric), options.bounds)
 
 
-def require_two_classes(n_classes: int, context: trials.Context | None) -> None:
+def require_two_classes(n_classes: int, context: distorted.Context | None) -> None:
     """Raise for contexts of more than two classes."""
     if context is not None and n_classes > 2:
         raise ValueError(
@@ -239,7 +239,7 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
     return encode.distorted(some.columns, some.weight, context, options.sharing, polynomials)
 
 
-def known_context(context: trials.Context, options: Options) -> Floats:
+def known_context(context: distorted.Context, options: Options) -> Floats:
     """Return contexts for windows, in which no rate can be learned."""
     if isinstance(context, ContextFamily):
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, learning, smooth, success, trials
+from betafield import checks, fitting, learning, success, trials
 from betafield.field import Field
 from betafield.learning import Trials
 from betafield.options import Options
@@ -27,7 +27,7 @@ def taught(
     if options.is_smooth:
         if isinstance(known, Field):
             raise kept_for_others(known, options)
-        return smooth.taught(known, options, features, classes, some)
+        return fitting.taught(known, options, features, classes, some)
     if isinstance(known, SmoothField):
         raise kept_for_others(known, options)
     _require_independent(options, some)
@@ -80,7 +80,7 @@ def merged(ours: AnyField, theirs: AnyField) -> AnyField:
 def added(field: AnyField, some: Trials) -> AnyField:
     """Return the field that knows these trials too; nothing is learned anew from them yet."""
     if isinstance(field, SmoothField):
-        return smooth.added(field, some)
+        return fitting.added(field, some)
     _require_independent(field.options, some)
     return learning.added(field, some)
 

@@ -27,7 +27,6 @@ import numpy.typing as npt
 
 from betafield import (
     categories,
-    checks,
     families,
     learning,
     monotonic,
@@ -37,10 +36,7 @@ from betafield import (
     weighed,
 )
 from betafield._locks import cached
-from betafield.evidence.encode import counted
-from betafield.families import ContextFamily
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
-from betafield.learning import Trials
 from betafield.options import Options
 from betafield.posteriors import Beta, Dirichlet, LatentNormal
 from betafield.sums import Sums
@@ -66,8 +62,6 @@ Records = npt.NDArray[Any]
 GROWTH = 1.1
 # Groups of trials at most.
 MOST_GROUPS = 1_000
-# The least weight that all classes together have, in trials.
-LEAST_TRIALS = 1e-3
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 
@@ -483,87 +477,6 @@ class SmoothField:
         return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
 
 
-def require_monotone(
-    options: Options, features: trials.Features, classes: npt.NDArray[Any]
-) -> None:
-    """Raise unless a field of these features and classes can be monotone as it is asked for."""
-    asked = options.monotonic_cst, features.number, features.names
-    monotonic.require(*asked, len(classes))
-    if features.categories.columns and any(monotonic.signs(*asked)):
-        raise ValueError(
-            f"monotonic_cst: found {checks.spelled(options.monotonic_cst)} beside categories, "
-            f"{features.named(features.categories.columns[0])}; a field with categories cannot be "
-            "monotone yet, so fit one per level, or give categorical_features=None for codes"
-        )
-
-
-def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
-    """Return a field without trials."""
-    learning.require_features(options, features)
-    require_monotone(options, features, classes)
-    return SmoothField(options, features, classes, Sums(features.number, len(classes)))
-
-
-def taught(
-    known: SmoothField | None,
-    options: Options,
-    features: trials.Features,
-    classes: npt.NDArray[Any],
-    some: Trials,
-) -> SmoothField:
-    """Return the field that knows these trials too; the first are settled."""
-    learning.require_features(options, features)
-    units.checked_scale(options.scale, len(features.numeric))
-    units.require_positive(options.scale, some.points[:, features.numeric])
-    require_monotone(options, features, classes)
-    if known is None:
-        first = added(begun(options, features, classes), some)
-        if not first.totals.trials:
-            raise ValueError(learning.NOTHING_LEARNED)
-        units.require_span(first.numeric_bounds)
-        return first.settled()
-    return added(known.asked_for(options), some)
-
-
-def added(field: SmoothField, some: Trials) -> SmoothField:
-    """Return the field that knows these trials too; raise for impossible or unbounded ones."""
-    more = _summed(field, some)
-    if not more.totals.trials:
-        return field
-    return field.learned(more).featured(some.features)
-
-
-def supposing(field: SmoothField, some: Trials) -> SmoothField:
-    """Return the field as if these trials had been made; nothing is found anew for them."""
-    return field.supposing(_summed(field, some))
-
-
-def _summed(field: SmoothField, some: Trials) -> Sums:
-    """Return the sums of trials of which a field may learn."""
-    learning.require_two_classes(len(field.classes), some.context)
-    _require_few_groups(field, some)
-    family, context = None, some.context
-    if isinstance(context, ContextFamily):
-        family, context = context, context.at_means()
-    seen = counted(some.columns, some.weight, context)
-    present = seen.present(len(some.points))
-    points = learning.placed_numbers(field.options, field.features, some.points, present)
-    is_apart = some.is_apart or field.sums.is_apart
-    return Sums.of(points, len(field.classes), seen, some.group, is_apart, family)
-
-
-def _require_few_groups(field: SmoothField, some: Trials) -> None:
-    """Raise for more groups than a process can have effects of."""
-    if some.group is None:
-        return
-    number = len(np.union1d(field.sums.groups(), some.group))
-    if number > MOST_GROUPS:
-        raise ValueError(
-            f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "
-            "that are alike"
-        )
-
-
 def believed(
     smooth: tuple[Smooth, ...] | Monotone, points: Floats, n_jobs: int | None = None
 ) -> Posterior:
@@ -571,16 +484,10 @@ def believed(
     if not isinstance(smooth, tuple):
         return smooth.posterior(points)
     each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
-    return each[0] if len(each) == 1 else joined(each)
-
-
-def joined(each: list[LatentNormal]) -> Dirichlet:
-    """Return what fields of every class against the others believe together."""
-    mean = np.stack([post.mean() for post in each], axis=1)
-    var = np.stack([post.var() for post in each], axis=1)
-    mean = np.maximum(mean / mean.sum(axis=1, keepdims=True), 1e-12)
-    amount = (mean * (1.0 - mean)).sum(axis=1) / np.maximum(var.sum(axis=1), 1e-300) - 1.0
-    return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
+    if len(each) == 1:
+        return each[0]
+    means, variances = ([post.mean() for post in each], [post.var() for post in each])
+    return Dirichlet.matching(np.stack(means, axis=1), np.stack(variances, axis=1))
 
 
 def _decisive(options: Options) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, methods, priors, smooth, success, trials, units
+from betafield import distorted, fitting, learning, methods, priors, success, trials, units
 from betafield.learning import Trials
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
         priors.shapes(options.prior, nowhere, len(classes))
     if options.is_smooth:
         units.checked_scale(options.scale, len(features.numeric))
-        return smooth.begun(options, features, classes)
+        return fitting.begun(options, features, classes)
     corners = nowhere
     if options.bounds is None:
         corners = _corners(owner, options, features, classes, rows)
@@ -88,7 +88,7 @@ def _trials(
     may_miss = options.missing == "drop"
     points, seen = trials.further_points(owner, batch.points(), features, may_miss=may_miss)
     t = len(points)
-    counts, context = batch.counts(), trials.context(batch.context(), t)
+    counts, context = batch.counts(), distorted.context(batch.context(), t)
     group = trials.groups(batch.groups(), t, part=True)
     if counts is not None:
         held = trials.binomial(*counts, t, part=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import bernstein, categories, checks, trials
+from betafield import bernstein, categories, checks, distorted, trials
 from betafield.categories import Categories
 from betafield.checks import feature_index
 from betafield.observed import Observed, feature_names, observed
@@ -103,7 +103,7 @@ class Question:
         if self.y is not None and self.X is None:
             raise ValueError("X: found None where y was given; both are needed")
         if self.under is not None:
-            self.under = trials.one_context("under", self.under)
+            self.under = distorted.one_context("under", self.under)
 
     # Where.
 

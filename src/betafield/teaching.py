@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, methods, success, trials
+from betafield import distorted, learning, methods, success, trials
 from betafield.learning import Trials
 from betafield.methods import AnyField
 from betafield.options import Options
@@ -32,7 +32,7 @@ def by_labels(
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
     every = methods.classes_of(known, outcome, classes, options.pos_label)
-    columns, context = trials.outcomes(outcome, every), trials.context(context, t)
+    columns, context = trials.outcomes(outcome, every), distorted.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
     some = learning.present(Trials(points, columns, weight, context, group, features=features))
     return methods.taught(known, options, features, every, some)
@@ -55,7 +55,7 @@ def by_counts(
     t = len(points)
     classes = success.of_counts(options.pos_label) if known is None else known.classes
     require_two(classes)
-    columns, context = trials.binomial(successes, held, t), trials.context(context, t)
+    columns, context = trials.binomial(successes, held, t), distorted.context(context, t)
     group = trials.groups(groups, t, part=True)
     is_apart = trials.overdispersed(overdispersion, group is not None)
     some = learning.present(Trials(points, columns, None, context, group, is_apart, features))

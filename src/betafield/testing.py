@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 from sklearn.base import clone
 
-from betafield import checks, contexts, trials
+from betafield import checks, contexts, distorted
 from betafield.estimators import SmoothBetaClassifier
 
 Floats = npt.NDArray[np.float64]
@@ -164,7 +164,7 @@ def _learned(
 ) -> SmoothBetaClassifier:
     """Return a model that has learned from one simulated data set."""
     X = rng.random((t, d))
-    under = trials.context(context(rng, t) if callable(context) else context, t)
+    under = distorted.context(context(rng, t) if callable(context) else context, t)
     chance = _probabilities(function, X)
     if under is not None:
         chance = contexts.probability(under, chance)

@@ -25,24 +25,14 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from betafield import bernstein, categories, checks, contexts, families
+from betafield import categories, checks
 from betafield.categories import Asked, Categories
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
-from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Context = Floats | ContextFamily
 
 READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-# Degree of a polynomial context.
-HIGHEST = bernstein.HIGHEST
-# Numbers that can be one context for all rows; more are one row (1, p + 1), or a mistake.
-MOST_IN_ONE = 32
-ONE_OR_EACH = (
-    "if these are the coefficients of one context for all rows, give them as one row (1, p + 1), "
-    "and if they are one number per row, make contexts of them, such as contexts.background(rate)"
-)
 # What is asked for where nothing is said of columns of X.
 NUMBERS = Asked()
 FINITE = "every value must be a finite number"
@@ -265,7 +255,7 @@ def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
     array = checks.cells("y", y)
     if array.ndim != 1:
         array = _one_column(array)
-    _require_length("y", array, n_rows)
+    checks.require_length("y", array, n_rows)
     _require_labels("y", array)
     return array
 
@@ -364,7 +354,7 @@ def groups(values: Any, n_rows: int, *, part: bool = False) -> Floats | None:
     array = checks.cells("groups", values)
     if array.ndim != 1:
         raise ValueError(f"groups: found shape {array.shape}; one label per row is needed")
-    _require_length("groups", array, n_rows)
+    checks.require_length("groups", array, n_rows)
     _require_labels("groups", array)
     each, which = np.unique(array, return_inverse=True)
     if len(each) == n_rows and not part:
@@ -392,84 +382,6 @@ def _hashed(label: Any) -> float:
     is_whole = isinstance(label, bool | int) or (isinstance(label, float) and label.is_integer())
     key = str(int(label) if is_whole else label)
     return float(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) >> 11)
-
-
-def context(values: Any, n_rows: int) -> Context | None:
-    """Return one context per row, Bernstein coefficients (t, p + 1); None if none was given.
-
-    If a rate is not known: a `ContextFamily` of t rows.
-    """
-    if values is None:
-        return None
-    if isinstance(values, ContextFamily):
-        return _family(values, n_rows)
-    array = contexts.checked(values)
-    if array.ndim == 1 and (array.size > MOST_IN_ONE or array.size == n_rows > 2):
-        raise ValueError(
-            f"context: found shape {array.shape} where X has {n_rows} rows; {ONE_OR_EACH}"
-        )
-    if array.ndim > 2:
-        raise ValueError(
-            f"context: found shape {array.shape}; one row of coefficients per row of X is needed, "
-            "or one row for all"
-        )
-    if array.shape[-1] > HIGHEST + 1:
-        raise ValueError(
-            f"context: found {array.shape[-1]} coefficients; degrees up to {HIGHEST} are possible"
-        )
-    if array.ndim == 2 and len(array) != 1:
-        _require_length("context", array, n_rows)
-    return np.broadcast_to(array, (n_rows, array.shape[-1]))
-
-
-def known_context(values: Any, n_rows: int) -> Floats | None:
-    """Return one context per row, all of known rates; raise for others."""
-    found = context(values, n_rows)
-    return np.asarray(found) if isinstance(found, ContextFamily) else found
-
-
-def _family(family: ContextFamily, n_rows: int) -> ContextFamily:
-    """Return contexts under unknown rates, one per row."""
-    if len(family) != 1:
-        _require_length("context", family.corners, n_rows)
-    return family.rows(n_rows)
-
-
-def context_for_all(values: Any) -> Any:
-    """Return one context for all rows, however many there are, as one row (1, p + 1).
-
-    Contexts of unknown rates stay what they are.
-
-    Examples
-    --------
-    >>> context_for_all([0.5, 0.75, 1]).shape
-    (1, 3)
-    """
-    if isinstance(values, ContextFamily):
-        return values
-    array = contexts.checked(values)
-    if array.ndim == 1 and array.size > MOST_IN_ONE:
-        raise ValueError(f"context: found shape {array.shape}; {ONE_OR_EACH}")
-    return np.atleast_2d(array)
-
-
-def one_context(name: str, values: Any) -> Floats:
-    """Return the coefficients (p + 1,) of one context.
-
-    Examples
-    --------
-    >>> one_context("under", [[0.5, 1]])
-    array([0.5, 1. ])
-    """
-    rule = "the coefficients of a context must be within [0, 1]"
-    families.refuse(name, values)
-    row = checks.finite(name, values, rule)
-    row = row[0] if row.ndim == 2 and len(row) == 1 else row
-    if row.ndim != 1 or not 1 <= row.size <= HIGHEST + 1:
-        one = f"one context of 1 to {HIGHEST + 1} coefficients is needed"
-        raise ValueError(f"{name}: found shape {row.shape}; {one}")
-    checks.require_all((row >= 0.0) & (row <= 1.0), name, row, rule)
-    return row
 
 
 def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) -> Ints:
@@ -511,13 +423,6 @@ def _column(name: str, values: Any, n_rows: int) -> Floats:
         raise ValueError(
             f"{name}: found an array of shape {array.shape}; one value per row is needed"
         )
-    _require_length(name, array, n_rows)
+    checks.require_length(name, array, n_rows)
     checks.require_all(np.isfinite(array), name, array, FINITE)
     return array
-
-
-def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
-    if len(values) != n_rows:
-        raise ValueError(
-            f"{name}: found {len(values)} rows where X has {n_rows}; one per row of X is needed"
-        )

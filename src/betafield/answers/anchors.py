@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
-from betafield import smooth
+from betafield import fitting
 from betafield.answers.lines import Line, labels
 from betafield.cautions import FieldWarning
 from betafield.learning import Trials
@@ -52,7 +52,7 @@ def anchored(field: AnyField, line: Line, sign: int) -> SmoothField:
     number = np.arange(-1.0, -1.0 - len(ends), -1.0)
     group = number if field.sums.is_grouped else None
     some = Trials(ends, np.stack([~ends_high, ends_high]), None, None, group)
-    return _refitted(smooth.supposing(field, some))
+    return _refitted(fitting.supposing(field, some))
 
 
 def _refitted(field: SmoothField) -> SmoothField:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from betafield import bernstein, checks, trials
+from betafield import bernstein, checks, distorted
 from betafield.answers.anchors import anchored as with_anchors
 from betafield.answers.crossings import crossings, direction
 from betafield.answers.draws import fields
@@ -84,7 +84,7 @@ def reached(level: Any, under: Any) -> tuple[float, float]:
     aim = checks.share("level", level, "a probability strictly between 0 and 1 is needed")
     if under is None:
         return aim, 1.0
-    row = trials.one_context("under", under)
+    row = distorted.one_context("under", under)
     steps = np.diff(row)
     if not ((steps >= 0.0).all() or (steps <= 0.0).all()) or row[0] == row[-1]:
         raise ValueError(

@@ -34,7 +34,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import checks, trials
+from betafield import checks, distorted, trials
 from betafield.baselines.base import Floats, Labels, TwoClasses, blocks, both
 from betafield.baselines.logit_normal import LogitNormal
 
@@ -228,7 +228,7 @@ class LogisticGP(TwoClasses):
 
 def _ends(context: Any, n_rows: int) -> Floats:
     """Return the success probabilities at π = 0 and at π = 1, of shape (n_rows, 2)."""
-    ends = trials.known_context(context, n_rows)
+    ends = distorted.known_context(context, n_rows)
     if ends is None:
         raise ValueError("context: found None; give the one to be read at, such as (0, 1)")
     if ends.shape[1] != 2:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import checks, methods, priors, smooth, success, trials, units
+from betafield import checks, fitting, methods, priors, success, trials, units
 from betafield.dask.partitions import (
     Partition,
     Regions,
@@ -123,7 +123,7 @@ def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
     _, features, every = _surveyed(options, inputs, classes, wants_corners=False)
     nowhere = np.empty((0, features.number))
     units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
-    field = _summed(smooth.begun(options, features, every), inputs)
+    field = _summed(fitting.begun(options, features, every), inputs)
     if not field.totals.trials:
         raise ValueError(NOTHING_LEARNED)
     return field.settled()
@@ -131,7 +131,7 @@ def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
 
 def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
     """Return the field that knows the trials of these partitions too."""
-    more = _sums(smooth.begun(field.options, field.features, field.classes), inputs)
+    more = _sums(fitting.begun(field.options, field.features, field.classes), inputs)
     totals = field.totals.plus(more.totals)
     require_total("trials", totals.number())
     return field.learned(more) if more.totals.trials else field

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
+from betafield.distorted import context_for_all
 from betafield.families import ContextFamily
-from betafield.trials import context_for_all
 
 Floats = npt.NDArray[np.float64]
 # Arguments of a partition by their names.

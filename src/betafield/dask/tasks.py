@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import choosing, learning, smooth, trials
+from betafield import choosing, distorted, fitting, learning, trials
 from betafield.dask.partitions import Batch, PartitionValueError, Regions, named
 from betafield.dask.questions import Answer, Outline, Question
 from betafield.evidence import Polynomial, Totals
@@ -52,7 +52,7 @@ class Checked(NamedTuple):
     labels: npt.NDArray[Any] | None = None
     counts: Ints | None = None
     weight: Floats | None = None
-    context: trials.Context | None = None
+    context: distorted.Context | None = None
     group: Floats | None = None
 
     @property
@@ -79,7 +79,7 @@ def checked(name: str, batch: Batch, known: trials.Features | None) -> Checked:
             _require_empty(batch)
             return Checked(name, trials.Features(0), np.empty((0, 0)), np.empty(0))
         points, features = _points(batch["X"], known)
-        context = trials.context(batch.get("context"), n_rows)
+        context = distorted.context(batch.get("context"), n_rows)
         group = trials.groups(batch.get("groups"), n_rows, part=True)
         if "trials" in batch:
             counts = trials.binomial(batch["successes"], batch["trials"], n_rows, part=True)
@@ -221,7 +221,7 @@ def _summed(bare: SmoothField, read: Checked) -> Sums:
     if read.is_void:
         return bare.sums
     with named(read.name):
-        return smooth.added(bare, read.trials(bare.classes)).sums
+        return fitting.added(bare, read.trials(bare.classes)).sums
 
 
 # Learning in windows -----------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, families, trials
+from betafield import checks, distorted, families
 from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
@@ -52,5 +52,5 @@ def contexts(context: Any, t: int) -> Any:
         return context
     families.refuse("context", context)
     rows = checks.finite("context", context)
-    trials.context(rows, t)
+    distorted.context(rows, t)
     return np.atleast_2d(rows)

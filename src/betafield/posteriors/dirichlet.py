@@ -10,6 +10,9 @@ from betafield import checks
 from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes
 from betafield.posteriors.beta import Beta
 
+# The least weight that all classes together have, in trials, if variances are too large for any.
+LEAST = 1e-3
+
 
 class Dirichlet(Posterior):
     """Dirichlet distributions over K classes, one per row.
@@ -49,6 +52,24 @@ class Dirichlet(Posterior):
         finite = (others < np.inf).all(axis=1)
         checks.require_all(finite, "alpha", self.alpha, "shapes with a finite sum are needed")
         self._marginals = Beta(self.alpha.ravel(), others.ravel())
+
+    @classmethod
+    def matching(cls, mean: Floats, var: Floats) -> Self:
+        """Return the distributions with these means and, on average, these variances (m, K).
+
+            α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k,
+
+        means being divided by their sum. Together they weigh at least a thousandth of a trial.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Dirichlet.matching(np.array([[0.25, 0.75]]), np.full((1, 2), 0.0375)).alpha
+        array([[1., 3.]])
+        """
+        mean = np.maximum(mean / mean.sum(axis=1, keepdims=True), 1e-12)
+        amount = (mean * (1.0 - mean)).sum(axis=1) / np.maximum(var.sum(axis=1), 1e-300) - 1.0
+        return cls(mean * np.maximum(amount, LEAST)[:, None])
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import plain, success, units
+from betafield.bernstein import HIGHEST
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, require_countable
 from betafield.families import MOST as MOST_RATES
 from betafield.families import Rate, Unknown, together
+from betafield.fitting import MOST_GROUPS
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
 from betafield.process.boxes import WRAPPED
 from betafield.process.found import Found
 from betafield.process.sound import require_sound
-from betafield.smooth import MOST_GROUPS, SmoothField
+from betafield.smooth import SmoothField
 from betafield.state.common import (
     FLOATS,
     INTEGERS,
@@ -31,7 +33,6 @@ from betafield.state.common import (
 )
 from betafield.state.trees import told, values_of
 from betafield.sums import Part, Sums, require_few
-from betafield.trials import HIGHEST
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import lattice, plain, success, trials, units
+from betafield import bernstein, lattice, plain, success, units
 from betafield.evidence import Polynomial, Totals
 from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable, require_total
 from betafield.evidence.encode import MOST_POLYNOMIALS
@@ -186,8 +186,8 @@ def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
     """Return the polynomials counted: all different, the highest coefficient of each 1."""
     lengths = taken(left, "lengths", (np.int64,), None)
     require(lengths.size <= MOST_POLYNOMIALS, "lengths", lengths.size, "fewer")
-    is_sound = np.all((lengths >= 3) & (lengths <= trials.HIGHEST + 1))
-    require(is_sound, "lengths", lengths, f"3 to {trials.HIGHEST + 1} coefficients")
+    is_sound = np.all((lengths >= 3) & (lengths <= bernstein.HIGHEST + 1))
+    require(is_sound, "lengths", lengths, f"3 to {bernstein.HIGHEST + 1} coefficients")
     flat = taken(left, "coefficients", FLOATS, int(lengths.sum()))
     found = tuple(tuple(row.tolist()) for row in np.split(flat, np.cumsum(lengths))[:-1])
     is_high = np.all((flat >= 0.0) & (flat <= 1.0)) and all(max(row) == 1.0 for row in found)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import learning, priors, smooth, success, trials
+from betafield import fitting, learning, priors, success, trials
 from betafield.decisions.bandit.zoom import ZoomedField
 from betafield.estimators import SmoothBetaClassifier
 from betafield.learning import Trials
@@ -94,7 +94,7 @@ class ModelField:
 def _supposing(field: AnyField, some: Trials) -> AnyField:
     """Return the field as if these trials had been made, as smooth and as wide as without them."""
     if isinstance(field, SmoothField):
-        return smooth.supposing(field, some)
+        return fitting.supposing(field, some)
     options = field.options._replace(bandwidth=field.width)
     return learning.added(dataclasses.replace(field, options=options), some)
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import contexts, persistence, state
+from betafield.bernstein import HIGHEST
 from betafield.decisions.experiment.goals import Goal
 from betafield.decisions.experiment.goals import restored as restored_goal
 from betafield.decisions.experiment.goals import stored as stored_goal
@@ -21,13 +22,12 @@ from betafield.decisions.experiment.learner import has_learned
 from betafield.decisions.files import load as load_file
 from betafield.decisions.sides import Integer, Log, Side
 from betafield.decisions.space import Space
+from betafield.distorted import known_context as checked_context
 from betafield.estimators import SmoothBetaClassifier
 from betafield.families import ContextFamily, Rate
 from betafield.options import Options
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
-from betafield.trials import HIGHEST
-from betafield.trials import known_context as checked_context
 
 T = TypeVar("T")
 

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from betafield import bernstein, checks
 from betafield.decisions.space import Space
+from betafield.distorted import one_context
 from betafield.field import Field
 from betafield.plain import fields_of, one_of
-from betafield.trials import one_context
 
 if TYPE_CHECKING:
     from betafield.answers.threshold import Threshold

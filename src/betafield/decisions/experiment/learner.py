@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from betafield import success
 from betafield.decisions.space import Space
+from betafield.distorted import Context
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence.columns import FRACTIONS
 from betafield.methods import AnyField
 from betafield.smooth import GROWTH, SmoothField
-from betafield.trials import Context
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, priors, trials
+from betafield import checks, distorted, priors, trials
 from betafield._locks import writing
 from betafield.decisions.tracker.cells import Cells, box, given_places, grid, parts
 from betafield.decisions.tracker.file import OPTIONS, load, save
@@ -413,7 +413,7 @@ def _distortion(
     """Return the contexts (2, t), and all that there were."""
     if context is None:
         return np.repeat([[0.0], [1.0]], t, axis=1), known | {UNDISTORTED}
-    rows = trials.known_context(context, t)
+    rows = distorted.known_context(context, t)
     assert rows is not None
     if rows.shape[1] != 2:
         raise ValueError(

@@ -1,0 +1,103 @@
+"""From validated trials to what the default model has learned of them.
+
+The counterpart of `learning`, which does the same for windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks, learning, monotonic, trials, units
+from betafield.evidence.encode import counted
+from betafield.families import ContextFamily
+from betafield.learning import Trials
+from betafield.options import Options
+from betafield.smooth import SmoothField
+from betafield.sums import Sums
+
+# Groups of trials at the most.
+MOST_GROUPS = 1_000
+
+
+def require_monotone(
+    options: Options, features: trials.Features, classes: npt.NDArray[Any]
+) -> None:
+    """Raise unless a field of these features and classes can be monotone as it is asked for."""
+    asked = options.monotonic_cst, features.number, features.names
+    monotonic.require(*asked, len(classes))
+    if features.categories.columns and any(monotonic.signs(*asked)):
+        raise ValueError(
+            f"monotonic_cst: found {checks.spelled(options.monotonic_cst)} beside categories, "
+            f"{features.named(features.categories.columns[0])}; a field with categories cannot be "
+            "monotone yet, so fit one per level, or give categorical_features=None for codes"
+        )
+
+
+def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
+    """Return a field without trials."""
+    learning.require_features(options, features)
+    require_monotone(options, features, classes)
+    return SmoothField(options, features, classes, Sums(features.number, len(classes)))
+
+
+def taught(
+    known: SmoothField | None,
+    options: Options,
+    features: trials.Features,
+    classes: npt.NDArray[Any],
+    some: Trials,
+) -> SmoothField:
+    """Return the field that knows these trials too; the first are settled."""
+    learning.require_features(options, features)
+    units.checked_scale(options.scale, len(features.numeric))
+    units.require_positive(options.scale, some.points[:, features.numeric])
+    require_monotone(options, features, classes)
+    if known is None:
+        first = added(begun(options, features, classes), some)
+        if not first.totals.trials:
+            raise ValueError(learning.NOTHING_LEARNED)
+        units.require_span(first.numeric_bounds)
+        return first.settled()
+    return added(known.asked_for(options), some)
+
+
+def added(field: SmoothField, some: Trials) -> SmoothField:
+    """Return the field that knows these trials too; raise for impossible or unbounded ones."""
+    more = _summed(field, some)
+    if not more.totals.trials:
+        return field
+    return field.learned(more).featured(some.features)
+
+
+def supposing(field: SmoothField, some: Trials) -> SmoothField:
+    """Return the field as if these trials had been made; nothing is found anew for them."""
+    return field.supposing(_summed(field, some))
+
+
+def _summed(field: SmoothField, some: Trials) -> Sums:
+    """Return the sums of trials of which a field may learn."""
+    learning.require_two_classes(len(field.classes), some.context)
+    _require_few_groups(field, some)
+    family, context = None, some.context
+    if isinstance(context, ContextFamily):
+        family, context = context, context.at_means()
+    seen = counted(some.columns, some.weight, context)
+    present = seen.present(len(some.points))
+    points = learning.placed_numbers(field.options, field.features, some.points, present)
+    is_apart = some.is_apart or field.sums.is_apart
+    return Sums.of(points, len(field.classes), seen, some.group, is_apart, family)
+
+
+def _require_few_groups(field: SmoothField, some: Trials) -> None:
+    """Raise for more groups than a process can have effects of."""
+    if some.group is None:
+        return
+    number = len(np.union1d(field.sums.groups(), some.group))
+    if number > MOST_GROUPS:
+        raise ValueError(
+            f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "
+            "that are alike"
+        )
