@@ -3,35 +3,34 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-paper test-library test-long chromium kernels environments test-previous lint types check bench bench-variational bench-scale bench-faults docs paper paper-quick clean
+.PHONY: help demo test test-paper test-long chromium kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "betafield needs Python 3.11 or newer; name one with make PYTHON=...")'
+	@echo "making $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp per set of extras: installed once, and again when pyproject.toml changes.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	@echo "installing what '$*' needs into $(VENV): one to three minutes, once"
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
-demo: $(VENV)/.installed-all  ## learn when flights are late; prints a table, saves a map
+demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it found, saves a picture
 	$(BIN)/python examples/flights.py
 
 # Tests share the cores, a thread each.
 PARALLEL := --numprocesses auto --dist worksteal
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test:  ## the test suite, but for what takes long
-	@$(MAKE) --no-print-directory --jobs 1 test-paper test-library
+test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
+	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL)
 
-test-paper: $(VENV)/.compiled  ## the paper's experiments, reduced
+test-paper: $(VENV)/.compiled  ## the paper's experiments alone, reduced
 	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
-
-test-library: $(VENV)/.compiled chromium  ## all other tests
-	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --ignore=tests/test_paper.py
 
 test-long: $(VENV)/.compiled chromium  ## all tests, ten times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase
@@ -45,6 +44,7 @@ chromium:
 
 # Processes that start together would each compile the same; these leave it on disk for all.
 $(VENV)/.compiled: $(VENV)/.installed-dev tests/kernels.py $(shell find src -name '*.py')
+	@echo "compiling kernels for the tests: about a minute"
 	$(ONE_THREAD) $(BIN)/python tests/kernels.py
 	@touch $@
 
@@ -57,6 +57,22 @@ $(PREVIOUS)/.laid-over: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(PREVIOUS) 'scikit-learn==1.8.*'
 	PYTHONPATH=$(PREVIOUS) $(BIN)/pip check
 	@touch $@
+
+# The lowest releases that pyproject.toml allows, in an environment of their own.
+LOWEST := $(VENV)-lowest
+$(LOWEST)/.installed: pyproject.toml tests/lowest.py
+	@echo "installing the lowest releases that are allowed into $(LOWEST): two minutes"
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt --editable '.[cli,files]' hypothesis pandas polars pytest pytest-cov pytest-timeout
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed  ## what touches other packages, with their lowest releases
+	$(ONE_THREAD) $(LOWEST)/bin/pytest --quiet tests/test_sklearn.py tests/test_estimators.py tests/test_tables.py
+
+test-wheel: $(VENV)/.installed-dev  ## build wheel and sdist, and try the wheel in an empty environment
+	tests/wheel.sh $(BIN)/python
 
 environments: $(VENV)/.installed-dev $(PREVIOUS)/.laid-over  ## what the tests need
 
@@ -121,6 +137,10 @@ bench-variational: $(VARIATIONAL)/.installed  ## error beside a stochastic varia
 bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and workers killed at random
 	$(BENCH)/bin/python benchmarks/scale.py
 
+SCALE ?= 1
+bench-server: $(VENV)/.compiled  ## the server: outcomes per second, asks, kills, power cuts; SCALE=0.1 for less
+	$(ONE_THREAD) $(BIN)/python benchmarks/server.py --scale $(SCALE)
+
 bench-faults: $(VENV)/.compiled  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
 	$(BIN)/python benchmarks/faults.py
 
@@ -134,5 +154,5 @@ paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and sm
 	$(BIN)/python -m paper --quick --fresh --cache out/paper-quick
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(PREVIOUS) $(BENCH) $(VARIATIONAL) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PREVIOUS) $(LOWEST) $(BENCH) $(VARIATIONAL) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests benchmarks examples paper -name __pycache__ -prune -exec rm -rf {} +

@@ -3,14 +3,15 @@
 Every function of functions.py is learned from t trials, five seeds each (three at t = 10^5); its
 error is the mean square of (posterior mean − truth) over 2,000 points of the space, averaged over
 seeds.
-A line a function and t comes first, then the means over functions of our error to the peer's.
+One line per function and t comes first, then the mean over functions of our error divided by the
+peer's.
 The results are also written to out/accuracy.json, the lines to out/accuracy-functions.json.
 
 Peers:
 
 - GP: GaussianProcessClassifier, an ARD RBF kernel times a constant, both optimised; t ≤ 1,000.
   From length scales of 0.3 it finds what four restarts more find, and better than from 1.
-- pyGAM: LogisticGAM, a spline a feature and a tensor product of all, with the best smoothing of
+- pyGAM: LogisticGAM, a spline per feature and a tensor product of all, with the best smoothing of
   three by UBRE on at most the first 10,000 trials; t ≥ 10,000.
 - radius, kNN: RadiusNeighborsClassifier and KNeighborsClassifier, the parameter by 5-fold
   cross-validation (squared error) on up to 20,000 held-out trials, fewer for kNN with many
@@ -222,7 +223,7 @@ class Line:
     peers: dict[str, float]
 
     def ratio(self, *names: str) -> float | None:
-        """Our error to that of the best of these peers; None unless all of them were run."""
+        """Our error divided by that of the best of these peers; None unless all were run."""
         known = [self.peers[name] for name in names if name in self.peers]
         return self.mse / min(known) if len(known) == len(names) else None
 
@@ -288,7 +289,7 @@ def error_rows(found: list[Line]) -> Iterator[Row]:
 def ratio_rows(
     found: list[Line], against: str, peers: tuple[str, ...], t: int, d: int | None, target: Target
 ) -> Iterator[Row]:
-    """At most one row: the mean over functions of our error to that of the best of the peers."""
+    """At most one row: the mean over functions of our error divided by that of the best peer."""
     here = [line for line in found if line.t == t and d in (None, line.d)]
     ratios = [(r, line.function) for line in here if (r := line.ratio(*peers)) is not None]
     if not ratios:

@@ -3,7 +3,8 @@
 Every function of functions.py is learned from t trials at uniform points, three seeds at t = 1,000
 and one at t = 10,000. Of each learner:
 
-- error: its mean squared error at 2,000 points to ours, geometric mean over functions and seeds;
+- error: its mean squared error at 2,000 points divided by ours, as a geometric mean over functions
+  and seeds;
 - better: in how many of these cases its error is less than ours;
 - held: the share of these points at which its 95 % interval holds the truth, where it has one;
 - seconds of the processor, one thread, to learn and to ask at 2,000 points, its own search for
@@ -93,7 +94,7 @@ def scored(name: str, pi: Function, t: int, seed: int) -> dict[str, float]:
 
 
 def compared(t: int) -> list[dict[str, object]]:
-    """Print and return a line a learner, for t trials."""
+    """Print and return a line per learner, for t trials."""
     found = defaultdict(list)
     names = [name for name, (_, most) in LEARNERS.items() if t <= most]
     for name in names:

@@ -15,8 +15,8 @@ mean over the seeds 0 to 4, and the exponent b with which it grows, n^b over the
 
 Theirs are the best settings on these very runs, in hindsight. Ours are the defaults of
 `FieldBandit`, which were chosen on the seeds 100 to 114. Results of MABWiser are kept in
-out/bandits, with the time they took. Rows say the regret to that of each peer, which should be
-below 1, and the exponent.
+out/bandits, with the time they took. Rows show our regret divided by that of each peer, which
+should be below 1, and the exponent.
 """
 
 import hashlib
@@ -277,7 +277,7 @@ def measured(policy: str) -> Callable[[Sizes], Iterator[Row]]:
             numbers = {
                 "lowest": float(mine.final.min()),
                 "highest": float(mine.final.max()),
-                "ms a pull": 1e3 * taken,
+                "ms per pull": 1e3 * taken,
             }
             yield Row(f"{name}: exponent b", mine.exponent(), "", SUBLINEAR, numbers, "")
 

@@ -1,6 +1,6 @@
 """Memory and time of learning from files: ``python benchmarks/files.py``.
 
-Trials with two features, at 1,000 places or each at its own. A line a file: its size; the most
+Trials with two features, at 1,000 places or each at its own. A line per file: its size; the most
 memory that a process takes, beyond what it had when it had learned from a few trials; its time;
 and the same for `fit` on the file read whole.
 """
@@ -64,7 +64,7 @@ def learned(path: Path, how: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a line a file."""
+    """Print a line per file."""
     print(f"{'rows':>10}{'places':>10}  {'file':<16}{'fit_files':>22}{'fit':>22}")
     for n_places in (PLACES, None):
         for suffix in (".parquet", ".csv"):

@@ -1,4 +1,4 @@
-"""One row a measurement, one table for all: the number, what it should be, whether it is."""
+"""One row per measurement, one table for all: the number, what it should be, whether it is."""
 
 import argparse
 import json
@@ -146,7 +146,7 @@ def run(
     quick: Any,
     results: Path,
 ) -> None:
-    """Measure what the command line asks for; print a row a measurement and keep them as JSON."""
+    """Measure what the command line asks for; print a row per measurement and keep them as JSON."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

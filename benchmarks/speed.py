@@ -94,7 +94,7 @@ def posterior(sizes: Sizes) -> Iterator[Row]:
 
 
 def posterior_seconds(sizes: Sizes, d: int) -> tuple[float, float, float]:
-    """Seconds a point of betafield, RadiusNeighborsClassifier and cKDTree, at one radius."""
+    """Seconds per point of betafield, RadiusNeighborsClassifier and cKDTree, at one radius."""
     X, y = trials(sizes.trials, d)
     Q = points(sizes.points, d)
     some = Q[: sizes.sklearn_points]

@@ -1,11 +1,11 @@
 """A risk that jumps: how soon a tracker says so, and how often it does for nothing, over levels.
 
-One feature, 1,000 trials a day anywhere on [0, 1], a look every 50 trials at 11 places, threshold
+One feature, 1,000 trials per day anywhere on [0, 1], a look every 50 trials at 11 places, threshold
 0.2. False alarms: the risk is the threshold itself everywhere (the worst case), or half of it.
 Delay: after five days at 0.05 the risk jumps to 0.4 on [0.55, 0.85]; counted are all trials from
 the jump to the first alarm at 0.7, of which one in five lies in its window.
 
-Speed: trials a second of processor time in batches, looks included, in cells that are all in use,
+Speed: trials per second of processor time in batches, looks included, in cells that are all in use,
 beside one `SmoothBetaClassifier.fit` of all trials.
 """
 

@@ -39,7 +39,7 @@ def correlated_beta(_: Problem) -> ContinuousCorrelatedBeta:
 
 
 def logistic_gp(_: Problem, **kernel: float) -> LogisticGP:
-    """Gaussian process of log-odds; by default its kernel is learned, a length scale a feature."""
+    """Gaussian process of log-odds; by default with one learned length scale per feature."""
     return LogisticGP(**kernel)
 
 

@@ -620,6 +620,10 @@ def _decision_calls():
         "Experiment.abandon",
         _method(_asked, "abandon", state=trials, learns=True, trial=lambda: _asked().pending()[0]),
     )
+    _put(
+        "Trial.from_dict",
+        _function(decisions.Trial.from_dict, trial=lambda: {"id": 3, "values": {"a": 0.5}}),
+    )
     _put("Experiment.save", _method(_experiment, "save", state=trials, path="experiment.beta"))
     _put("Experiment.load", _function(decisions.Experiment.load, path="experiment.beta"))
     _put(

@@ -277,7 +277,7 @@ BAD_WEIGHTS = {
     "text": (changed(np.ones(T), 4, "heavy"), ["sample_weight row 4", "'heavy'", "number"]),
     "None": (changed(np.ones(T), 4, None), ["sample_weight row 4", "NaN", "finite"]),
     "too few": (np.ones(3), ["sample_weight: found 3 rows", "X has 8"]),
-    "two columns": (np.ones((T, 2)), ["sample_weight: ", "(8, 2)", "one value a row"]),
+    "two columns": (np.ones((T, 2)), ["sample_weight: ", "(8, 2)", "one value per row"]),
     "rows of unequal length": ([[1.0], [1.0, 2.0]], ["sample_weight: ", "different lengths"]),
     "too heavy": (changed(np.ones(T), 4, 1e19), ["sample_weight: ", "1e+19", "at most"]),
 }
@@ -310,7 +310,7 @@ BAD_COUNTS = {
     "text": (changed(Y, 6, "few"), FOUR, ["successes row 6", "'few'", "number"]),
     "no trials at all": (Y * 0, FOUR * 0, ["trials: ", "zero", "positive"]),
     "too few": (Y[:3], FOUR, ["successes: found 3 rows", "X has 8"]),
-    "two columns": (Y, np.ones((T, 2)), ["trials: ", "(8, 2)", "one value a row"]),
+    "two columns": (Y, np.ones((T, 2)), ["trials: ", "(8, 2)", "one value per row"]),
     "rows of unequal length": ([[1], [1, 0]], FOUR, ["successes: ", "different lengths"]),
     "one count too large": (Y, changed(FOUR, 6, 1e30), ["trials row 6", "1e+30", "at most"]),
     "too many together": (Y * 0, np.full(T, 2**61), ["trials: ", "at most"]),

@@ -120,10 +120,20 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.sampled
+# Ten seconds each of the exact ones, a second each of the others.
+LONG = pytest.mark.long
+
+
 @pytest.mark.no_cover
-@pytest.mark.parametrize("context", CONTEXTS)
-@pytest.mark.parametrize("sharing", ["exact", "mean"])
+@pytest.mark.parametrize(
+    ("context", "sharing"),
+    [
+        ("guesses", "mean"),
+        ("reversed", "mean"),
+        ("guesses", "exact"),
+        pytest.param("reversed", "exact", marks=LONG),
+    ],
+)
 def test_misses_of_distorted_trials(context, sharing):
     of = chances_of_misses(*FUNCTIONS["slope"], 0.55, CONTEXTS[context], sharing, False)
     assert of[0].max() <= 0.45

@@ -226,6 +226,31 @@ def assert_equal_fields(one, other):
     np.testing.assert_array_equal(one.beta, other.beta)
 
 
+@pytest.mark.parametrize("pos_label", ["dead", "alive", None])
+def test_the_success_can_be_named(pos_label):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 2))
+    y = np.where(rng.random(300) < expit(2.0 * X[:, 0]), "dead", "alive")
+    model = FieldCalibratedClassifier(pos_label=pos_label).fit(X, y)
+    post, other = model.posterior(X), FieldCalibratedClassifier().fit(X, y).predict_proba(X)
+    column = 0 if pos_label == "alive" else 1
+    assert model.classes_.tolist() == ["alive", "dead"]
+    assert model.pos_label_ == ("dead" if pos_label is None else pos_label)
+    np.testing.assert_allclose(post.mean(), model.predict_proba(X)[:, column], rtol=1e-9)
+    # The other way round it is the same field, but for its fit.
+    np.testing.assert_allclose(model.predict_proba(X), other, atol=0.02)
+    assert (model.predict(X) == y).mean() > 0.7
+
+
+def test_a_success_that_is_no_class_is_refused():
+    X = np.arange(20.0)[:, None]
+    for y, told in (([0, 1] * 10, "the classes are"), ([0, 1, 2, 0] * 5, "3 classes")):
+        with pytest.raises(ValueError, match=f"pos_label: .*{told}"):
+            FieldCalibratedClassifier(pos_label="dead").fit(X, y)
+    with pytest.raises(ValueError, match="pos_label"):
+        FieldCalibratedClassifier(pos_label=[1]).fit(X, [0, 1] * 10)
+
+
 def test_fields_that_differ_are_told_apart():
     X, y = np.array([[0.0], [0.5], [1.0]]), [0, 1, 1]
     field = SmoothBetaClassifier(0.1).fit(X, y)
@@ -272,7 +297,7 @@ halves = st.integers(-6, 6).map(lambda number: number / 2)  # so that many are e
 @given(st.lists(st.tuples(halves, st.integers(0, 3)), min_size=1), st.lists(halves))
 def test_the_rank_is_that_of_scipy_with_each_trial_as_often_as_its_weight(rows, new):
     scores, weight = np.array(rows).T
-    weight[0] += 1  # one at least is there
+    weight[0] += 1  # at least one is there
     ranks = np.sin(np.pi / 2 * Ranks(scores, weight).places(new)[:, 0]) ** 2
     repeated = scores.repeat(weight.astype(int))
     expected = [percentileofscore(repeated, score, kind="mean") / 100 for score in new]

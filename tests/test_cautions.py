@@ -28,13 +28,13 @@ def test_nothing_is_said_of_a_smooth_field_where_its_trials_are():
 def test_a_constant_feature_is_named():
     table = pd.DataFrame({"dose": X[:, 0], "site": 3.0})
     (one,) = said(lambda: SmoothBetaClassifier().fit(table, Y))
-    assert one == "X: 'site' is constant, 3; it says nothing and can be left out"
+    assert one == "X: 'site' is constant, 3; it carries no information and can be left out"
 
 
 def test_a_column_that_numbers_the_rows_is_named():
     table = np.column_stack([X[:, 0], RNG.permutation(400)])
     (one,) = said(lambda: SmoothBetaClassifier().fit(table, Y))
-    assert one.startswith("X: column 1 has as many whole numbers as there are rows")
+    assert one.startswith("X: column 1 seems to number the rows")
 
 
 def test_points_far_from_all_trials_are_counted_once():

@@ -163,7 +163,7 @@ def test_without_typer_the_line_that_installs_it_is_told(tmp_path):
     (tmp_path / "typer.py").write_text("raise ImportError('no typer')")
     run = program("--help", env=environment(tmp_path), text=True)
     assert run.returncode == 1
-    expected = "betafield: error: typer is needed here: pip install 'betafield[cli]'\n"
+    expected = "betafield: error: typer is needed here: pip install '.[cli]' in a checkout\n"
     assert (run.stdout, run.stderr) == ("", expected)
 
 
@@ -171,7 +171,7 @@ def test_without_pyarrow_the_line_that_installs_it_is_told(say, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     status, _, err = say("fit", "trials.csv", "--outcome", "success")
     assert status == 1
-    assert err == "betafield: error: pyarrow is needed here: pip install 'betafield[files]'\n"
+    assert err == "betafield: error: pyarrow is needed here: pip install '.[files]' in a checkout\n"
 
 
 # The tutorial ------------------------------------------------------------------------------
@@ -304,7 +304,8 @@ def test_what_may_be_wrong_with_the_trials_is_a_note():
     asked = ["fit", "flat.csv", "--outcome", "y", "--features", "x,c"]
     run = program(*asked, text=True)
     assert run.returncode == 0
-    assert run.stderr == "betafield: 'c' is constant, 7; it says nothing and can be left out\n"
+    said = "'c' is constant, 7; it carries no information and can be left out"
+    assert run.stderr == f"betafield: {said}\n"
     run = program(*asked, "--force", "--quiet", text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
@@ -382,7 +383,7 @@ def test_rates_that_are_not_known(say, refuse):
     status, told, err = say(*asked, "--guess", "1/2", "--lapse", "~Beta(1.5, 30)")
     assert status == 0
     assert "--lapse is not known, Beta(1.5, 30)" in err
-    assert "lapse was not known: 0." in told
+    assert "lapse was unknown and is estimated as 0." in told
     twin = SmoothBetaClassifier(method="process").fit(
         pa.table({"x": x}),
         rows_labels("t.csv"),
@@ -411,7 +412,7 @@ def rows_labels(path):
 def test_counts_have_their_success(refuse):
     write_csv("t.csv", ["x", "k", "n"], [1, 2, 3], [1, 2, 3], [4, 4, 4])
     counted = ("--successes", "k", "--trials", "n", "--features", "x")
-    refuse(2, "--success: found beside --successes", "fit", "t.csv", *counted, "--success", "1")
+    refuse(2, "--success: found with --successes", "fit", "t.csv", *counted, "--success", "1")
 
 
 def test_columns_of_contexts_are_no_features(say):
@@ -493,11 +494,11 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (1, "must end in", ["fit", "line.beta"]),
         (1, "has no column 'x'", ["fit", "trials.csv", "--features", "x", "--outcome", "success"]),
         (1, "has no column 'rate'", [*TRIALS, "--background", "rate"]),
-        (1, "line.beta is there already; --force", [*TRIALS, "--out", "line.beta"]),
+        (1, "line.beta already exists; --force", [*TRIALS, "--out", "line.beta"]),
         (1, "is a folder", [*TRIALS, "--out", "."]),
         (1, "no folder nowhere", [*TRIALS, "--out", "nowhere/m.beta"]),
-        (2, "both are needed", ["fit", "codling.csv", "--successes", "dead"]),
-        (2, "beside --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
+        (2, "give both", ["fit", "codling.csv", "--successes", "dead"]),
+        (2, "with --successes", [*TRIALS, "--successes", "a", "--trials", "b"]),
         (2, "--weights", ["fit", "x", "--successes", "a", "--trials", "b", "--weights", "c"]),
         (2, "--specificity is needed", [*TRIALS, "--sensitivity", "0.9"]),
         (2, "--truth is needed", [*TRIALS, "--yes", "0.9"]),
@@ -719,7 +720,7 @@ def test_answers_do_not_hide_features(say):
         (2, "one of them is needed", ["line.beta"]),
         (2, "one of them is needed", ["line.beta", "--grid", "3", "--at", "points.csv"]),
         (1, "'none.beta', but there is no such file", ["none.beta", "--grid", "3"]),
-        (1, "'trials.csv' is no betafield file", ["trials.csv", "--grid", "3"]),
+        (1, "'trials.csv' is not a betafield file", ["trials.csv", "--grid", "3"]),
         (2, "--grid: found 1", ["line.beta", "--grid", "1"]),
         (2, "from 2 to 1,000", ["plane.beta", "--grid", "1001"]),
         (2, "--grid", ["line.beta", "--grid", "many"]),
@@ -734,7 +735,7 @@ def test_answers_do_not_hide_features(say):
         (1, "3 classes", ["kinds.beta", "--grid", "3", "--band", "1"]),
         (2, "must end in", ["line.beta", "--grid", "3", "--out", "x.txt"]),
         (2, "--format: found 'xml'", ["line.beta", "--grid", "3", "--format", "xml"]),
-        (1, "points.csv is there", ["line.beta", "--grid", "3", "--out", "points.csv"]),
+        (1, "points.csv already exists", ["line.beta", "--grid", "3", "--out", "points.csv"]),
         (1, "codling.csv: has no column 'difficulty'", ["line.beta", "--at", "codling.csv"]),
         (1, "none.csv", ["line.beta", "--at", "none.csv"]),
     ],
@@ -901,7 +902,7 @@ def test_errors_of_standard_input_call_it_so(refuse, monkeypatch):
     where = "error: standard input row 1, column 'x': found an invalid value 'z'"
     refuse(1, where, "fit", "-", "--features", "x", "--outcome", "y")
     feed(monkeypatch, b"no model")
-    refuse(1, "error: standard input is no betafield file", "predict", "-", "--grid", "3")
+    refuse(1, "error: standard input is not a betafield file", "predict", "-", "--grid", "3")
     feed(monkeypatch, b"")
     refuse(1, "standard input: is empty", "fit", "-")
     refuse(2, "- twice", "predict", "-", "--at", "-")
@@ -1075,7 +1076,7 @@ def test_a_report_tells_the_command_that_made_it(say, refuse):
     assert say(*arguments) == (0, "", "")
     page = html.unescape(Path("my report.html").read_text(encoding="utf-8"))
     assert shlex.join(["betafield", *arguments]) in page
-    refuse(1, "my report.html is there already", *arguments)
+    refuse(1, "my report.html already exists", *arguments)
 
 
 def test_info_for_people_and_for_programs(say):
@@ -1171,7 +1172,7 @@ def test_a_plan_before_the_first_trial(say):
     needed = guarantees.trials_needed(0.01, 2, 1.0)
     assert out.startswith(f"{needed:,} trials")
     status, out, _ = say("plan", "--trials", str(needed), *asked)
-    assert "make the error 0.1 or less" in " ".join(out.split())
+    assert "make the root mean square error 0.1 or less" in " ".join(out.split())
 
 
 def test_a_plan_with_a_model(say):

@@ -23,7 +23,7 @@ def days(strength, n=4_000, seed=0):
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_days_that_differ_and_days_that_do_not(strength):
     sentences = said(SmoothBetaClassifier().fit(*days(strength)))
-    assert ("nothing speaks against a smooth probability" in sentences[-1]) == (strength == 0.0)
+    assert ("nothing contradicts a smooth probability" in sentences[-1]) == (strength == 0.0)
     levels = "values of day {0} differ from each other beyond what is smooth (100 % of the weight)"
     assert (levels in sentences) == (strength > 0.0)
 
@@ -58,7 +58,7 @@ def test_the_paper_s_windows_are_one_group():
 
 def test_a_process_alone_says_that_nothing_else_was_looked_at():
     model = SmoothBetaClassifier(method="process").fit(*days(2.0, 500))
-    assert said(model)[-1] == "what the process leaves over was not looked at"
+    assert said(model)[-1] == "the residuals of the process were not examined"
     assert [group.part for group in groups(model.field_)] == ["process"]
 
 
@@ -73,7 +73,7 @@ def test_other_units_are_told():
 
 def test_few_trials_say_nothing_of_jumps():
     model = SmoothBetaClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    assert "nothing speaks against" in said(model)[-1]
+    assert "nothing contradicts" in said(model)[-1]
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_likelihood_of_one_context_or_one_outcome():
     np.testing.assert_array_equal(
         contexts.likelihood([0.25, 1.0], [1, 0]), [[0.25, 1.0], [0.75, 0.0]]
     )
-    with refused("success: found 2 rows where context has shape (3, 2); one outcome a row"):
+    with refused("success: found 2 rows where context has shape (3, 2); one outcome per row"):
         contexts.likelihood(np.ones((3, 2)), [True, False])
     with refused("success row 1: found 0.5; True or False is needed"):
         contexts.likelihood([0.25, 1.0], [1, 0.5])

@@ -894,7 +894,7 @@ def test_without_dask_the_import_says_how_to_get_it():
     found = run("import sys; sys.modules['dask'] = None; import betafield.dask")
     assert found.returncode == 1
     last = found.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: dask is needed here: pip install 'betafield[dask]'"
+    assert last == "ImportError: dask is needed here: pip install '.[dask]' in a checkout"
 
 
 def test_one_machine_does_not_import_dask():
@@ -1036,3 +1036,11 @@ def test_a_partition_may_have_as_many_rows_as_a_context_for_all_has_coefficients
     assert one.predict_proba(QUERIES).tobytes() == many.predict_proba(QUERIES).tobytes()
     with pytest.raises(ValueError, match=r"^context: found shape \(39,\); if these are"):
         many.fit(split(X), split(Y), context=np.linspace(0.0, 1.0, 39))
+
+
+def test_unknown_rates_that_differ_by_row_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = da.from_array(rng.random((100, 1)), 50), da.from_array(np.arange(100) % 2, 50)
+    rates = contexts.guess_lapse(np.full(100, 0.5), contexts.Unknown(1.5, 30))
+    with pytest.raises(TypeError, match=r"context: found ContextFamily\(100 rows.*local model"):
+        SmoothBetaClassifier().fit(X, y, context=rates)

@@ -326,6 +326,16 @@ def test_an_abandoned_pull_counts_for_nothing():
         one.update(pulls[3], True)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_rates_that_are_not_known_are_refused_and_nothing_is_learned(several):
+    bandit = FieldBandit(["a", "b"])
+    pull = bandit.pull()
+    context = contexts.guess_lapse(0.5, contexts.Unknown(1.5, 30))
+    with pytest.raises(ValueError, match="context: found rates that are not known"):
+        bandit.update([pull] if several else pull, [True] if several else True, context=context)
+    bandit.update(pull, True)
+
+
 def test_a_context_tells_what_was_luck():
     guess = contexts.guess_lapse(guess=1 / 2)
     bandit = made("names, observed")
@@ -539,7 +549,7 @@ BAD_UPDATES = {
     "a context of many": (
         lambda p: p[1:4], [1] * 3, [[0, 1], [0, 1], [0, 2]], ValueError, "context row 2"
     ),
-    "one number a pull": (
+    "one number per pull": (
         lambda p: p[1:4], [1] * 3, [0.1, 0.2, 0.3], ValueError, "context: found shape"
     ),
     "masked context": (

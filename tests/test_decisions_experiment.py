@@ -1,5 +1,7 @@
 """Experiments: what is asked, what is told, what is known, what is refused."""
 
+import functools
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +21,7 @@ from betafield.decisions import (
     LevelSet,
     Maximize,
     Minimize,
+    Trial,
 )
 from betafield.decisions.experiment import acquisition, goals
 from betafield.decisions.experiment.learner import Learner
@@ -328,7 +331,8 @@ def test_drawn_fields_have_the_moments_of_the_posterior(bandwidth):
     model.fit(X, rng.uniform(size=200) < 0.2 + 0.6 * X[:, 0])
     rows = np.linspace(0, 1, 6)[:, None]
     space = Space.of(LINE)
-    scene = acquisition.Scene(space, model.field_, Maximize(), rows, model.posterior(rows), 0)
+    ask = functools.partial(model.posterior, rows)
+    scene = acquisition.Scene(space, model.field_, Maximize(), rows, ask, 0)
     drawn = acquisition.fields(scene, 4000, rng)
     assert np.abs(drawn.mean(axis=0) - scene.posterior.mean()).max() < 0.01
     assert np.abs(drawn.std(axis=0) / scene.posterior.std() - 1).max() < 0.1
@@ -587,7 +591,7 @@ def test_no_point_of_a_space_is_beyond_its_bounds(low, high):
         ({"goal": Compare(POINTS), "spread": 0.1}, ValueError, "tested repeatedly"),
         ({"observed": ["z"]}, ValueError, r"^observed\[0\]: found 'z'"),
         ({"observed": ["x", np.ones(2)]}, ValueError, r"^observed\[1\]: found array"),
-        ({"observed": ["x", "y"]}, ValueError, "one at least must be chosen"),
+        ({"observed": ["x", "y"]}, ValueError, "at least one must be chosen"),
         ({"observed": "x"}, TypeError, "a list of features"),
         ({"seed": 1.5}, ValueError, "^random_state: found 1.5"),
         ({"seed": 2**63}, ValueError, "^random_state: found 9223372036854775808"),
@@ -703,6 +707,123 @@ def test_a_trial_of_another_experiment_is_refused():
         experiment.ask()
     with pytest.raises(TypeError, match="found dict"):
         experiment.abandon({"x": 1.0, "y": 0.0})
+
+
+# Over a wire and back -----------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 2**53),
+    st.dictionaries(
+        st.text(), st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4
+    ),
+    st.text(),
+)
+def test_a_trial_that_was_json_is_the_same_to_the_last_bit(number, values, why):
+    trial = Trial(number, values, why)
+    again = Trial.from_dict(json.loads(json.dumps(trial.to_dict())))
+    assert type(again) is Trial
+    assert (again.id, again.why, list(again.items())) == (number, why, list(values.items()))
+    assert {name: x.hex() for name, x in again.items()} == {n: x.hex() for n, x in values.items()}
+
+
+WIRES = {
+    "id": lambda trial: trial.id,
+    "numpy": lambda trial: np.int64(trial.id),
+    "dict": lambda trial: trial.to_dict(),
+    "json": lambda trial: json.loads(json.dumps(trial.to_dict())),
+    "only": lambda trial: {"id": trial.id},
+    "flat": lambda trial: {"id": trial.id, "seconds": 0.3, **trial},
+    "back": lambda trial: Trial.from_dict(trial.to_dict()),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES)
+def test_a_trial_that_went_over_a_wire_is_no_new_one(wire):
+    away, here = made(), made()
+    for each, name in ((away, wire), (here, lambda trial: trial)):
+        first, second, third = each.ask(3)
+        each.tell(name(third), success=True, context=[0.1, 1.0])
+        each.abandon(name(first))
+        each.tell(name(second), success=False)
+        with pytest.raises(ValueError, match=f"^trial: number {first.id} was abandoned before"):
+            each.tell(name(first), success=True)
+    assert away.trials() == here.trials()
+    assert away.status() == here.status()
+    assert dict(away.ask()) == dict(here.ask())
+
+
+def test_a_row_of_the_list_is_a_trial_of_it():
+    experiment = made()
+    experiment.ask(2)
+    experiment.tell(experiment.trials()[1], success=True)
+    assert [trial["state"] for trial in experiment.trials()] == ["pending", "told"]
+
+
+def test_a_point_without_an_id_stays_a_new_trial():
+    experiment = made()
+    trial = experiment.ask()
+    experiment.tell(dict(trial), success=True)
+    assert [each["state"] for each in experiment.trials()] == ["pending", "told"]
+
+
+def test_features_may_be_called_id_and_values():
+    experiment = made(space={"id": (0, 9), "values": (0, 9)})
+    trial = experiment.ask()
+    experiment.tell({"id": 0, "values": 1}, success=True)
+    experiment.tell(trial.to_dict(), success=False)
+    states = [(each["values"], each["success"]) for each in experiment.trials()]
+    assert states == [(trial["values"], False), (1.0, True)]
+
+
+@pytest.mark.parametrize(
+    ("trial", "message"),
+    [
+        (
+            2,
+            r"^trial: found 2; none of this experiment has that id: it has 2 trials",
+        ),
+        (-1, r"^trial: found -1; none of this experiment has that id"),
+        (0.0, r"^trial: found 0\.0; none of this experiment has that id"),
+        ({"id": "0"}, r"^trial: found '0'; none of this experiment has that id"),
+        ({"id": True}, r"^trial: found True; none of this experiment has that id"),
+        (
+            {"id": None, "values": {"x": 1, "y": 0}},
+            r"^trial: found None; none of this",
+        ),
+        ({"id": 0, "values": {"x": 1}}, r"^trial: found {'x': 1} as number 0, which is none of"),
+        ({"id": 0, "values": {"x": 1, "y": np.ones(2)}}, r"^trial: found .*none of this"),
+        ({"id": 0, "x": 0.123, "y": 0}, r"^trial: found {'x': 0.123, 'y': 0} as number 0"),
+    ],
+)
+@pytest.mark.parametrize("what", ["tell", "abandon"])
+def test_ids_of_no_trial_are_refused_and_nothing_is_counted(trial, message, what):
+    experiment = made()
+    experiment.ask(2)
+    before = experiment.trials()
+    with pytest.raises(ValueError, match=message):
+        experiment.tell(trial, True) if what == "tell" else experiment.abandon(trial)
+    assert experiment.trials() == before
+    assert experiment.status()["told"] == 0
+
+
+@pytest.mark.parametrize(
+    ("wire", "error", "message"),
+    [
+        ([1], TypeError, r"^trial: found list; {\"id\": …, \"values\": {…}} is needed"),
+        ({"values": {}}, ValueError, "^trial: found no 'id' in {'values': {}}"),
+        ({"id": 1}, ValueError, "^trial: found no 'values' in {'id': 1}"),
+        ({"id": -1, "values": {}}, ValueError, "^trial, 'id': found -1; a whole number from 0 on"),
+        ({"id": 1, "values": [0.5]}, TypeError, "^trial, 'values': found list"),
+        ({"id": 1, "values": {"x": "1"}}, ValueError, "^trial, feature 'x': found '1'"),
+        ({"id": 1, "values": {"x": np.nan}}, ValueError, "^trial, feature 'x': found NaN"),
+        ({"id": 1, "values": {3: 1.0}}, TypeError, "^trial, feature 3: found int; names must be"),
+        ({"id": 1, "values": {}, "why": 3}, TypeError, "^trial, 'why': found int; text"),
+    ],
+)
+def test_what_is_no_trial_is_not_read_as_one(wire, error, message):
+    with pytest.raises(error, match=message):
+        Trial.from_dict(wire)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", 10**9, 10**400, np.timedelta64(2)])

@@ -48,15 +48,15 @@ def test_no_trial_of_an_experiment_is_lost_among_threads():
     experiment = Experiment({"x": (0, 1)}, LevelSet(0.5), SmoothBetaClassifier(0.2), 0)
 
     def work(seed):
-        for i in range(15):
+        for i in range(6):
             trial = experiment.ask()
             experiment.tell(trial, success=(i + seed) % 2)
             experiment.status()
 
     at_once(work)
     trials = experiment.trials()
-    assert experiment.status()["told"] == experiment.model.n_trials_ == len(trials) == 60
-    assert sorted(trial["id"] for trial in trials) == list(range(60))
+    assert experiment.status()["told"] == experiment.model.n_trials_ == len(trials) == 24
+    assert sorted(trial["id"] for trial in trials) == list(range(24))
     model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
     model.fit([[t["x"]] for t in trials], [t["success"] for t in trials])
     there = [[0.2], [0.7]]

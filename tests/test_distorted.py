@@ -60,7 +60,7 @@ def experiments(draw, rows=affine | polynomial, most=30, highest=3):
 
 
 def trials_of(t=60, d=1, seed=0, kind="affine"):
-    """Return points, outcomes and contexts; by kind one for all, one a trial, or polynomials."""
+    """Return points, outcomes and contexts; by kind one for all, one per trial, or polynomials."""
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(t, d)), rng.integers(0, 2, size=t)
     if kind == "polynomial":
@@ -226,8 +226,9 @@ def test_perfect_pools_of_one_size_have_a_closed_form(size, won, lost):
     np.testing.assert_allclose(posterior.ppf(LEVELS), quantiles, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("share", "tolerance"), [("exact", 1e-3), ("mean", 1e-6)])
+@pytest.mark.sampled
 @pytest.mark.parametrize("context", [(0.2, 0.9), (0.95, 0.1), (0.5, 1.0)])
+@pytest.mark.parametrize(("share", "tolerance"), [("exact", 1e-3), ("mean", 1e-6)])
 def test_ten_million_trials_make_a_posterior_as_narrow_as_they_should(share, tolerance, context):
     model = make(sharing=share).fit_counts([[0.5]], [7 * 10**6], [10**7], context=context)
     posterior = model.posterior([[0.5]])
@@ -330,9 +331,8 @@ def test_trials_of_gain_zero_may_lie_outside_the_bounds():
 def sizes(request, monkeypatch):
     """Let forests keep indexes apart, and build them, at the sizes of small data too."""
     if request.param == "small":
-        monkeypatch.setattr(forest, "SMALL", 4)
-        monkeypatch.setattr(forest, "WAITING_SIZE", 8)
-        monkeypatch.setattr(forest, "WAITING", 2)
+        small = forest.Limits(small=4, batch=8, waiting=2)
+        monkeypatch.setattr(forest, "USUAL", small)  # estimators have no option for it
 
 
 weights = st.sampled_from([None, [1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 0.1, 2.7], [1 / 3, 1e6 + 0.1]])

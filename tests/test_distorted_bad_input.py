@@ -98,7 +98,7 @@ BAD_CONTEXTS = {
     "too few rows": (C[:5], ["context: found 5 rows", "X has 8"]),
     "too many rows": (np.vstack([C, C]), ["context: found 16 rows", "X has 8"]),
     "three dimensions": (C[None], ["context: found shape (1, 8, 2)", "one row"]),
-    "one number a row": (C[:, 0], ["context: found shape (8,)", "8 rows", "contexts.background"]),
+    "one number per row": (C[:, 0], ["context: found shape (8,)", "8 rows", "contexts.background"]),
     "a number": (0.5, ["context: found an array of shape ()", "one coefficient at least"]),
     "nothing": ([], ["context: found an array of shape (0,)", "one coefficient at least"]),
     "no columns": (C[:, :0], ["context: found an array of shape (8, 0)", "one coefficient"]),

@@ -78,22 +78,25 @@ def test_every_claim_is_of_a_page_with_code():
 # What the pages say -------------------------------------------------------------------------
 
 
+def hill(dose):
+    """The cure rate of the first page."""
+    return 0.1 + 0.75 * np.exp(-(((dose - 6) / 2.5) ** 2))
+
+
 @claims("README.md")
 def _(scope):
-    assert (scope["low"] < [0.8, 0.5]).all()
-    assert (scope["high"] > [0.8, 0.5]).all()
-    low, high = scope["known"].posterior([[0.5]]).interval(0.99)
-    assert low < 0.5 < high < 0.75
-    assert scope["tired"].mean() == pytest.approx(0.3, abs=0.05)
+    assert (scope["low"] < hill(np.array([2.0, 6.0]))).all()
+    assert (scope["high"] > hill(np.array([2.0, 6.0]))).all()
+    low, high = scope["corrected"].posterior([[6.0]]).interval(0.99)
+    assert low < hill(6.0) < high
+    told = re.search(r"# about ([0-9.]+), where ([0-9.]+) were observed", text_of("README.md"))
+    found = scope["corrected"].posterior([[6.0]]).mean()
+    assert found == pytest.approx(float(told[1]), abs=0.02)
+    near = np.abs(scope["dose"][:, 0] - 6) < 0.5
+    assert scope["guessed"][near].mean() == pytest.approx(float(told[2]), abs=0.02)
     low, high = scope["half"].interval(0.99)
-    assert low < 0.5 < high < low + 0.1
-    assert scope["falling"].predict_proba([[0.2]])[0, 1] == pytest.approx(0.8, abs=0.03)
-    assert scope["experiment"].status()["known"]["threshold"] == pytest.approx(
-        0.6 - np.log(3) / 20, abs=0.05
-    )
-    places = scope["tracker"].alarms()["place"][:, 0]
-    assert len(places) > 5
-    assert places.min() > 0.2
+    truth = 6 - 2.5 * np.sqrt(np.log(0.75 / 0.4))  # where the curve first reaches one half
+    assert low < truth < high
 
 
 @claims("docs/contexts.md")
@@ -216,7 +219,21 @@ def _(scope):
 
 @claims("docs/index.md")
 def _(scope):
-    assert ((scope["low"] < [0.8, 0.5]) & (scope["high"] > [0.8, 0.5])).all()
+    truth = hill(np.array([2.0, 6.0]))
+    assert ((scope["low"] < truth) & (truth < scope["high"])).all()
+
+
+@claims("docs/limits.md")
+def _(scope):
+    mean, (low, high) = scope["outside"].mean(), scope["outside"].interval(0.95)
+    assert mean == pytest.approx([0.78, 0.67, 0.53], abs=0.02)
+    assert scope["y"].mean() == pytest.approx(0.53, abs=0.005)
+    assert low == pytest.approx([0.60, 0.05, 0], abs=0.03)
+    assert high == pytest.approx([0.94, 1, 1], abs=0.03)
+    assert np.ravel(scope["ignored"]) == pytest.approx([0.45, 0.51], abs=0.01)
+    assert np.ravel(scope["grouped"]) == pytest.approx([0.42, 0.55], abs=0.01)
+    assert scope["error"] == pytest.approx(0.06, abs=0.02)
+    assert [scope["beside"], scope["away"]] == pytest.approx([0.36, 0.95], abs=0.03)
 
 
 @claims("docs/tutorial.md")
@@ -398,3 +415,5 @@ def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_
     reference = (site / "api" / "classifier.html").read_text(encoding="utf-8")
     assert 'id="betafield.estimators.SmoothBetaClassifier.partial_fit"' in reference
     assert "the Smooth Beta Process" in reference
+    assert (site / "search" / "search_index.js").is_file()  # search works from disk
+    assert 'class="arithmatex"' in (site / "how_it_works.html").read_text(encoding="utf-8")

@@ -16,7 +16,9 @@ def example(name):
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
-@pytest.mark.parametrize("name", ["codling", "ome", "fatigue", "pooled", "randomised_response"])
+@pytest.mark.parametrize(
+    "name", ["codling", "fatigue", "flights", "ome", "pooled", "randomised_response"]
+)
 def test_runs_and_draws(name, tmp_path, capsys):
     picture = tmp_path / "new" / f"{name}.png"
     example(name)["main"](picture)

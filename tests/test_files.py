@@ -583,7 +583,7 @@ def test_paths_that_name_nothing_are_refused(paths, error, said):
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["alone", "among others"])
-@pytest.mark.parametrize("what", ["a pipe", "a socket", "a link to nothing"])
+@pytest.mark.parametrize("what", ["a pipe", "a socket", "a broken link"])
 def test_what_is_no_regular_file_is_said_wherever_it_is(what, whole, tmp_path):
     """Nothing waits for a writer, and nothing is left out in silence."""
     path = tmp_path / "a.csv"
@@ -597,7 +597,7 @@ def test_what_is_no_regular_file_is_said_wherever_it_is(what, whole, tmp_path):
         path.symlink_to("nowhere.csv")
     if whole:
         write(trials(), tmp_path / "b.csv")
-    error = FileNotFoundError if what == "a link to nothing" else ValueError
+    error = FileNotFoundError if what == "a broken link" else ValueError
     for paths in (path, [tmp_path / "b.csv"] * whole + [path], tmp_path, f"{tmp_path}/*.csv"):
         refuse(paths, f"paths: found '{path}', {what}", error=error)
 
@@ -995,7 +995,7 @@ def without(monkeypatch, missing):
 def test_without_pyarrow_the_line_that_installs_it_is_told(monkeypatch, tmp_path):
     path = write(trials(), tmp_path / "a.csv")
     without(monkeypatch, "pyarrow")
-    refuse(path, "pip install 'betafield[files]'", error=ImportError)
+    refuse(path, "pip install '.[files]'", error=ImportError)
 
 
 def test_without_rich_progress_is_told_only_where_it_was_asked_for(monkeypatch, tmp_path):

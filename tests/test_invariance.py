@@ -23,9 +23,8 @@ WEIGHTS = {
 def sizes(request, monkeypatch):
     """Let forests keep indexes apart, and build them, at the sizes of small data too."""
     if request.param == "small":
-        monkeypatch.setattr(forest, "SMALL", 4)
-        monkeypatch.setattr(forest, "WAITING_SIZE", 8)
-        monkeypatch.setattr(forest, "WAITING", 2)
+        small = forest.Limits(small=4, batch=8, waiting=2)
+        monkeypatch.setattr(forest, "USUAL", small)  # estimators have no option for it
 
 
 @st.composite

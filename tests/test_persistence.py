@@ -1,4 +1,4 @@
-"""One file a model: what comes back, what is refused, and what a crash leaves."""
+"""One file per model: what comes back, what is refused, and what a crash leaves."""
 
 import contextlib
 import errno
@@ -351,8 +351,8 @@ def test_a_model_that_has_learned_nothing_cannot_be_saved(tmp_path):
 # What is refused.
 
 REFUSED = (
-    r"path: '.*' (is no betafield file|is cut off: it has \d+ bytes|is damaged: |has version \d+ of"
-    r"|holds no sound model: )"
+    r"path: '.*' (is not a betafield file|is cut off: it has \d+ bytes|is damaged: "
+    r"|has version \d+ of|holds no sound model: )"
 )
 
 
@@ -400,7 +400,7 @@ def test_every_truncation_and_extension_is_refused(tmp_path):
     path.write_bytes(data)
     for n in reversed(range(len(data))):
         os.truncate(path, n)
-        words = "is cut off: it has" if n else "is no betafield file"
+        words = "is cut off: it has" if n else "is not a betafield file"
         assert f"'{path}' {words}" in refusal(path), n
     for more in (b"\0", b"\0" * 32, b"\0" * 64, data, data[-32:]):
         path.write_bytes(data + more)
@@ -435,7 +435,7 @@ def test_a_newer_version_is_told_before_anything_is_read(tmp_path):
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(100), b"PAR1", bytes(500)])
 def test_other_files_are_told_from_ours(data, tmp_path):
     (tmp_path / "model").write_bytes(data)
-    with pytest.raises(ValueError, match="is no betafield file"):
+    with pytest.raises(ValueError, match="is not a betafield file"):
         load(tmp_path / "model")
 
 
@@ -734,7 +734,7 @@ def test_names_are_names(path):
 def test_a_link_stays_and_its_target_is_replaced(tmp_path):
     (tmp_path / "far").mkdir()
     os.symlink("far/model", tmp_path / "link")
-    for model in (small()["line"], small()["exact"]):  # a link to nothing, and one to a file
+    for model in (small()["line"], small()["exact"]):  # a broken link, and one to a file
         model.save(tmp_path / "link")
         assert (tmp_path / "link").is_symlink()
         assert os.listdir(tmp_path / "far") == ["model"]

@@ -850,7 +850,7 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported, error = done.stdout.splitlines()
     assert imported == "False"
-    assert error == "matplotlib is needed here: pip install 'betafield[plot]'"
+    assert error == "matplotlib is needed here: pip install '.[plot]' in a checkout"
 
 
 @pytest.mark.parametrize(
@@ -948,7 +948,7 @@ def test_other_estimators_are_refused(line):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([1.0, 2.0], r"x: found shape \(2,\); one finite number a feature is needed, 1 in all"),
+        ([1.0, 2.0], r"x: found shape \(2,\); one finite number per feature is needed, 1 in all"),
         ([np.inf], "x row 0: found inf; one finite number"),
         (pd.DataFrame({"dose": [1.0, 2.0]}), "x: found 2 points; one is needed"),
     ],

@@ -299,7 +299,7 @@ def test_length_scales_are_told_in_the_units_of_their_features():
 
 def test_a_smooth_probability_is_called_smooth():
     told = page_of(SmoothBetaClassifier().fit(*trials(1_000))).words
-    assert "Nothing speaks against a smooth probability" in told
+    assert "Nothing contradicts a smooth probability" in told
 
 
 def test_days_that_differ_are_told():
@@ -372,12 +372,12 @@ def test_the_widest_gap_is_told():
         (lambda: SmoothBetaClassifier(0.5).fit(*trials(50)), "only 50 trials"),
         (KINDS["all succeed"], "No trial ended in failure"),
         (KINDS["constant feature"], "x1 is constant"),
-        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, and the prior"),
+        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, so the prior"),
         (
             lambda: SmoothBetaClassifier().fit(
                 np.r_[trials(1_000)[0], [[5.0]]], [0, 1, 1] * 333 + [1, 0]
             ),
-            "no trial is near, what is said there comes from afar",
+            "no trial is near, so answers there rely on distant trials",
         ),
         (
             lambda: SmoothBetaClassifier(0.5).fit(trials(5_000)[0], np.arange(5_000) < 5),
@@ -528,7 +528,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(model, tmp_path):
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-    with pytest.raises(ImportError, match=re.escape("pip install 'betafield[report]'")):
+    with pytest.raises(ImportError, match=re.escape("pip install '.[report]'")):
         report.html(model)
 
 

@@ -139,7 +139,8 @@ def test_many_numbers_are_one_context_or_one_a_row(n, size):
     points, outcomes = np.linspace(0.0, 1.0, n)[:, None], np.arange(n) % 2
     coefficients = np.linspace(0.1, 0.9, size)
     said = (
-        rf"^context: found shape \({size},\) where X has {n} rows.*\(1, p \+ 1\).*one number a row"
+        rf"^context: found shape \({size},\) where X has {n} rows.*\(1, p \+ 1\)"
+        r".*one number per row"
     )
     with pytest.raises(ValueError, match=said):
         model().fit(points, outcomes, context=coefficients)

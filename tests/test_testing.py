@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_answer_and_the_model_stays_as_it_is():
         ({"runs": 0}, "runs: found 0; a whole number from 1 to"),
         ({"t": 2.5}, "t: found 2.5"),
         ({"points": [[1.0, 2.0]]}, r"points: found shape \(1, 2\)"),
-        ({"function": lambda X: X}, r"function: found shape \(100, 1\); one value a point"),
+        ({"function": lambda X: X}, r"function: found shape \(100, 1\); one value per point"),
         ({"function": lambda X: 2 * X[:, 0]}, "probabilities are from 0 to 1"),
         ({"level": 2, "lipschitz": 1.0}, "level"),
     ],

@@ -50,7 +50,7 @@ and above them
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
     dask         the same estimator over dask collections
     baselines    what others do, with the same methods, to compare
-    testing      how often intervals hold, on functions of yours
+    testing      how often intervals hold, on functions that you supply
     decisions    what to test next, which arm to pull, when a risk has moved
 """
 

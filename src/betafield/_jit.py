@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from betafield import _compiling
 from betafield._interrupts import held
 
 with held():
     import numba
 
 F = TypeVar("F", bound=Callable[..., object])
+_njit: Any = numba.njit  # its types lack some of its options
+_general: Any = numba.types.unliteral
 
 
 def kernel(function: F) -> F:
@@ -18,12 +21,29 @@ def kernel(function: F) -> F:
     Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
     a trial that lies exactly on the border of a window.
     """
-    return cast("F", _whole(numba.njit(nogil=True, cache=True)(function)))
+    compiled = _njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return cast("F", _whole(_of_any_value(compiled)))
 
 
 def inlined(function: F) -> F:
-    """Compile a part of a kernel that is copied into its callers' loops."""
-    return cast("F", _whole(numba.njit(nogil=True, cache=True, forceinline=True)(function)))
+    """Mark a part of a kernel that is copied into its callers, and compiled with them only."""
+    return cast("F", _njit(nogil=True, inline="always")(function))
+
+
+def _of_any_value(compiled: Any) -> Any:
+    """Let kernels that spell out an argument, say 0, share the machine code for all integers.
+
+    numba would compile the kernel that they call once per number they spell out.
+    """
+    if hasattr(compiled, "get_call_template"):
+        template = compiled.get_call_template
+
+        def general(args: Any, kws: Any) -> Any:
+            named = {name: _general(kind) for name, kind in kws.items()}
+            return template(tuple(map(_general, args)), named)
+
+        compiled.get_call_template = general
+    return compiled
 
 
 def _whole(compiled: Any) -> Any:
@@ -34,4 +54,15 @@ def _whole(compiled: Any) -> Any:
     """
     if hasattr(compiled, "_compile_for_args"):
         compiled._compile_for_args = held()(compiled._compile_for_args)
+        compiled._compiler.compile = _told(compiled._compiler.compile)
     return compiled
+
+
+def _told(compile_it: Callable[..., Any]) -> Callable[..., Any]:
+    """Tell that a kernel is compiled. numba does not come here where it finds it on disk."""
+
+    def telling(*args: Any) -> Any:
+        _compiling.begun()
+        return compile_it(*args)
+
+    return telling

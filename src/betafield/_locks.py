@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
-_GUARD = threading.Lock()
+_GUARD = [threading.Lock()]  # one; in a list, to be another in a forked child
 
 
 def writing(model: Any) -> threading.RLock:
@@ -24,14 +24,13 @@ def writing(model: Any) -> threading.RLock:
     >>> writing(model) is writing(model), writing(model) is writing(Model())
     (True, False)
     """
-    with _GUARD:
+    with _GUARD[0]:
         return _LOCKS.setdefault(model, threading.RLock())
 
 
 def _forget() -> None:
     """Begin anew in a forked child, where the threads that held locks are no more."""
-    global _GUARD  # noqa: PLW0603
-    _GUARD = threading.Lock()
+    _GUARD[:] = [threading.Lock()]
     _LOCKS.clear()
 
 

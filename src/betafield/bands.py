@@ -20,7 +20,7 @@ Where trials under different contexts are kept by their likelihoods, "exact" sha
 
     R(θ) = Π_i l_i(θ + h + L r_i) / l_i(θ + L r_i)
 
-has a mean of at most 1 if π(x) ≤ θ, for the mean of each factor rises with π(x_i) and is 1 where
+has a mean of at most 1 if π(x) ≤ θ, because the mean of each factor rises with π(x_i) and is 1 if
 π(x_i) = θ + L r_i. So R ≥ 1/δ has a probability of at most δ (Markov), and the lower end is the
 first θ that this does not exclude. Which step h shows best that π is larger is not known before:
 R is the mean over some of them. The upper end is its mirror image.
@@ -122,6 +122,9 @@ class Bands:
         Whether this is the probability of a miss at any point at all.
     n_jobs : int or None
         Threads.
+    circles : tuple of float
+        Radii of circles and spheres on which trials lie: windows are measured along straight lines,
+        and `lipschitz` is told along arcs, which are longer.
     """
 
     windows: Forest
@@ -132,6 +135,7 @@ class Bands:
     error: float
     simultaneous: bool = False
     n_jobs: int | None = None
+    circles: tuple[float, ...] = ()
 
     def intervals(self, queries: Floats) -> tuple[Floats, Floats]:
         """Return the lower and the upper ends at (m, d) queries."""
@@ -219,7 +223,8 @@ class Bands:
         radii = self.radii
         sums = np.stack([self.windows.sums(queries, r, self.n_jobs) for r in radii], axis=1)
         trials = self.decoder.size(sums)
-        return Rings(radii, sums, trials, _reach(trials, radii))
+        reached = arcs(radii, self.circles)
+        return Rings(reached, sums, trials, _reach(trials, reached))
 
     def _blocks(self, m: int) -> list[slice]:
         numbers = (STEPS + 2) * (self.windows.width + self.windows.span[1] + 8)
@@ -358,6 +363,23 @@ def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:
     l0, l1 = np.exp(-np.maximum(ratios, 0.0)), np.exp(np.minimum(ratios, 0.0))
     theta = theta[..., None]
     return np.asarray(np.log(np.maximum((1.0 - theta) * l0 + theta * l1, 1e-300)))
+
+
+def arcs(chords: Floats, circles: tuple[float, ...]) -> Floats:
+    """Return the longest distance along arcs of points that are so far apart in a straight line.
+
+    Along a circle of radius R an arc is 2R arcsin(c/2R); along others it is no further.
+
+    Examples
+    --------
+    >>> arcs(np.array([0.0, 1.0, 2.0]), (1.0,)).round(4).tolist()
+    [0.0, 1.0472, 3.1416]
+    """
+    square = chords**2
+    for radius in circles:
+        chord = np.minimum(chords, 2.0 * radius)
+        square = square + (2.0 * radius * np.arcsin(0.5 * chord / radius)) ** 2 - chord**2
+    return np.where(np.isfinite(chords), np.sqrt(square), chords) if circles else chords
 
 
 def _reach(trials: Floats, radii: Floats) -> Floats:

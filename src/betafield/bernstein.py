@@ -240,6 +240,8 @@ def is_line(coefficients: Floats) -> npt.NDArray[np.bool_]:
     >>> is_line(np.array([[0.0, 0.5, 1.0], [0.0, 1.0, 1.0]])).tolist()
     [True, False]
     """
+    if coefficients.shape[1] <= 2:  # most contexts: there is nothing to compute
+        return np.ones(len(coefficients), dtype=np.bool_)
     share = np.linspace(0.0, 1.0, coefficients.shape[1])
     line = coefficients[:, :1] * (1.0 - share) + coefficients[:, -1:] * share
     return np.asarray((np.abs(coefficients - line) <= _ELEVATION).all(axis=1))

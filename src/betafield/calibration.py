@@ -1,14 +1,14 @@
 """FieldCalibratedClassifier: the score of any classifier, read as a probability with an interval.
 
-In many dimensions no trial is near another. A classifier makes one score of all features, and on
-this one feature a field learns P(success | score). New points will be such as it has not seen, so
-the field learns from such scores: each trial's is of a classifier fitted without its fold.
+In many dimensions no trial is near another. A classifier combines all features into one score, and
+a field learns P(success | score) on this one feature. Because new points are unseen by the
+classifier, the field learns from held-out scores: each trial is scored by a classifier that was
+fitted without its fold.
 """
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,23 +17,21 @@ from scipy.special import logsumexp
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from betafield import checks, trials
+from betafield import checks, success, trials
 from betafield.estimators import SmoothBetaClassifier
+from betafield.folds import divided
 
 if TYPE_CHECKING:
     from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
-Rows = npt.NDArray[np.intp]
-Folds = list[tuple[Rows, Rows]]  # of each, the rows to learn from and those held out
 
-FOLDS = 5
 # What a score is taken from, the best first. Only its order counts. Of two classes, the decision
 # function keeps the order where probabilities are rounded to 0 and 1, and so do their logarithms.
 OF_TWO = ("decision_function", "predict_log_proba", "predict_proba")
@@ -45,47 +43,51 @@ OF_MORE = ("predict_log_proba", "predict_proba", "decision_function")
 class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     """Calibrated probabilities with intervals, from any classifier, in any number of dimensions.
 
-    With s(x) the score of the classifier and u(s) its place among the scores of the trials,
-    from 0 to 1, the posterior at x is that of a `SmoothBetaClassifier` of one feature,
+    With s(x) the score of the classifier and u(s) its rank among the scores of the trials, scaled
+    to [0, 1], the posterior at x is that of a `SmoothBetaClassifier` with one feature,
 
         P(success | s(x)) ~ field(u(s(x))).
 
-    Each trial enters the field with the score of a classifier fitted without its fold; the
-    classifier fitted on all trials scores new points. No shape is assumed of the relation
-    between score and probability, not even that it rises.
+    The field learns from held-out scores: each trial is scored by a classifier that was fitted
+    without its fold. New points are scored by the classifier that was fitted on all trials.
+    Nothing is assumed about the relation between score and probability, not even that it rises.
 
     The interval is that of P(success | s(x)), the share of successes among all points with this
-    score. A classifier that overlooks something gives points of different probability one score.
+    score. If the classifier misses something, points with different probabilities share a score.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Has `decision_function` or `predict_proba`. None: LogisticRegression(max_iter=1000).
+        A classifier with `decision_function` or `predict_proba`. None:
+        LogisticRegression(max_iter=1000).
     cv : int, splitter or iterable of (train, test), default=None
-        The folds, in which each trial is held out once. None: 5, stratified by class, or as many
-        as the rarest class has trials, two at least.
+        The folds, in which each trial is held out once. None: 5 folds stratified by class, or as
+        many as the rarest class has trials, but at least two.
     bandwidth : float, "theory", "loo" or "auto", default="auto"
-        "auto": the default of `SmoothBetaClassifier`, a process and windows of its residuals. Else
-        windows of this width, where all scores span 1.
+        "auto": the default model of `SmoothBetaClassifier`. Otherwise windows of this width, in
+        units in which all scores span 1.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        For windows, that is with another `bandwidth` than "auto": shapes of the prior; where
-        callable, of the place u. With three classes and more, it is the prior of each class against
-        the rest.
+        For windows, that is if `bandwidth` is not "auto": shapes of the prior; a callable receives
+        u. With three or more classes, it is the prior of each class against the rest.
     n_jobs : int, default=None
-        Folds fitted at once, and threads for queries. None: 1; -1: all cores.
+        Number of folds fitted at once, and of threads for queries. None: 1; -1: all cores.
+    pos_label : label, default=None
+        Which of two classes is the success that `posterior` describes. None: the second.
 
     Attributes
     ----------
     classes_ : array
-        The classes, sorted; the second of two is the success.
+        The classes, sorted, as the columns of `predict_proba` are.
+    pos_label_ : label
+        The success, of two classes.
     estimator_ : classifier
-        Fitted on all trials.
+        The classifier, fitted on all trials.
     field_ : SmoothBetaClassifier, or a list of them
-        The field over the place of the score; with three classes and more one a class.
+        The field over u; with three or more classes, one per class.
     n_features_in_ : int
-        Number of features, where the estimator tells.
+        Number of features, if the estimator has it.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Labels
+    pos_label_: Any
     estimator_: Any
     field_: SmoothBetaClassifier | list[SmoothBetaClassifier]
     n_features_in_: int
@@ -125,39 +128,43 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         bandwidth: float | str = "auto",
         prior: Any = (1.0, 1.0),
         n_jobs: int | None = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.cv = cv
         self.bandwidth = bandwidth
         self.prior = prior
         self.n_jobs = n_jobs
+        self.pos_label = pos_label
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Learn from trials at X with outcomes y. Forgets earlier trials.
+        """Learn from trials at X with outcomes y, and forget earlier trials.
 
         Parameters
         ----------
         X : array, dataframe or whatever the estimator takes, of t rows
             Where the trials were made.
         y : array of shape (t,)
-            How each ended: two classes or more.
+            The outcome of each trial: two or more classes.
         sample_weight : array of shape (t,), default=None
-            Of the field's trials, and of the estimator's if it knows weights. A row of weight 2
-            is the same as the row twice in one fold.
+            Weights for the field, and for the estimator if it accepts weights. A row of weight 2
+            counts as two identical rows in one fold.
         **fit_params
-            For the `fit` of the estimator; arrays of t rows are divided into folds as X is.
-            With metadata routing on, what each asked for goes to the estimator and to `cv`.
+            Passed to the `fit` of the estimator; arrays of t rows are split into folds like X.
+            With metadata routing, the estimator and `cv` each receive what they requested.
         """
         X, n_rows = _rows(X)
         outcome = trials.labels(y, n_rows)
         weight = trials.weights(sample_weight, len(outcome))
         classes = _classes(outcome)
+        success.require_label(self.pos_label)
+        successes = success.in_order(classes, self.pos_label)
         estimator = self._chosen_estimator()
         _method(estimator, len(classes))
         # What is wrong with the options shows on two trials, before any classifier is fitted.
         self._field().fit([[0.0], [1.0]], [False, True])
         given, split_params = self._routed(estimator, weight, fit_params)
-        folds = _folds(self.cv, X, outcome, weight, split_params)
+        folds = divided(self.cv, X, outcome, weight, split_params)
 
         scorer = Scorer(estimator, len(classes), _routing())
         with config_context(enable_metadata_routing=False):  # what goes where is settled
@@ -168,12 +175,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         ranks = [Ranks(column, weight) for column in scores.T]
         fields = [
             self._field().fit(rank.places(column), outcome == label, sample_weight=weight)
-            for rank, column, label in zip(ranks, scores.T, classes[-len(ranks) :], strict=True)
+            for rank, column, label in zip(ranks, scores.T, successes[-len(ranks) :], strict=True)
         ]
         scorer.fit(X, outcome, **given)
         self.classes_ = classes
         self.estimator_ = scorer.estimator_
         self.field_ = fields[0] if len(fields) == 1 else fields
+        self._note_success(successes)
         self._scorer_, self._ranks_ = scorer, ranks
         self._note_features()
         return self
@@ -181,8 +189,8 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior | list[Posterior]:
         """Return the posterior of P(success | score) at each row of X.
 
-        With three classes and more: a list, for each of `classes_` the posterior of its
-        probability against the rest. Their means need not add up to 1; `predict_proba` does.
+        With three or more classes it is a list with one posterior for each of `classes_`, against
+        the rest. Their means need not add up to 1; those of `predict_proba` do.
 
         Examples
         --------
@@ -203,16 +211,17 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the posterior mean of each class's probability, of shape (m, n_classes).
 
-        With three classes and more, the means of the fields are divided by their sum.
+        With three or more classes, the means of the fields are divided by their sum.
         """
         each = [field.predict_proba(places) for field, places in self._places(X)]
         if len(each) == 1:
-            return np.asarray(each[0])
+            is_second = bool(self.classes_[1] == self.pos_label_)
+            return np.ascontiguousarray(each[0] if is_second else each[0][:, ::-1])
         means = np.stack([mean[:, 1] for mean in each], axis=1)
         return np.asarray(means / means.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
@@ -267,6 +276,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
             stacklevel=3,
         )
         return fit_params, {}
+
+    def _note_success(self, classes: Labels) -> None:
+        """Note which class is the success, if there are two."""
+        if len(classes) == 2:
+            self.pos_label_ = classes[1]
+        elif hasattr(self, "pos_label_"):
+            del self.pos_label_
 
     def _note_features(self) -> None:
         """Note what the estimator has noted of features, and nothing else."""
@@ -421,7 +437,7 @@ def _require_numbers(scores: npt.NDArray[np.float32]) -> None:
         raise ValueError(f"estimator: found NaN as the score of X row {row}; a number is needed")
 
 
-# Trials and folds ---------------------------------------------------------------------------
+# Trials -------------------------------------------------------------------------------------
 
 
 def _rows(X: Any) -> tuple[Any, int]:
@@ -442,58 +458,6 @@ def _classes(y: Labels) -> Labels:
             f"y: found {len(classes)} class, {classes.tolist()}; two or more are needed"
         )
     return classes
-
-
-def _folds(
-    cv: Any, X: Any, y: Labels, weight: Floats | None, split_params: dict[str, Any]
-) -> Folds:
-    """Return the folds, in which each trial is held out once, and every class always seen."""
-    classes, number = np.unique(y, return_inverse=True)
-    present = np.ones(len(y)) if weight is None else weight > 0
-    counts = np.bincount(number, present).astype(int)
-    if cv is None:
-        cv = max(2, min(FOLDS, counts.min()))
-    folds = _split(cv, X, y, split_params)
-    for fold, (train, _) in enumerate(folds):
-        seen = np.bincount(number[train], present[train], len(classes))
-        if not seen.all():
-            lost = int(np.argmin(seen))
-            raise ValueError(
-                f"y: class {classes.tolist()[lost]!r} has {counts[lost]} trials of weight above 0, "
-                f"none of them outside fold {fold} of cv; the classifier must see every class"
-            )
-    _require_held_out_once(folds, len(y))
-    return folds
-
-
-def _split(cv: Any, X: Any, y: Labels, split_params: dict[str, Any]) -> Folds:
-    """Return the rows (train, test) of each fold."""
-    if isinstance(cv, Integral):
-        cv = checks.whole("cv", cv, 2, len(y))
-    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
-    try:
-        splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
-        return [(rows[train], rows[test]) for train, test in splits]
-    except (IndexError, TypeError, ValueError) as error:
-        if isinstance(error, ValueError) and (isinstance(cv, int) or hasattr(cv, "split")):
-            raise ValueError(f"cv: {error}") from error  # scikit-learn says what is wrong with it
-        rule = (
-            "a number of folds, a splitter or the rows (train, test) of each fold are needed, "
-            f"from 0 to {len(y) - 1}"
-        )
-        raise ValueError(f"cv: found {checks.spelled(cv)}; {rule}") from error
-
-
-def _require_held_out_once(folds: Folds, n_rows: int) -> None:
-    """Raise for the first trial that is held out by no fold, or more than once."""
-    times = np.zeros(n_rows, dtype=int)
-    for _, test in folds:
-        np.add.at(times, test, 1)
-    if np.any(times != 1):
-        row = int(np.argmax(times != 1))
-        raise ValueError(
-            f"cv: row {row} is held out {times[row]} times; every trial must be held out once"
-        )
 
 
 def _routing() -> bool:

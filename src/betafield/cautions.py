@@ -1,7 +1,7 @@
-"""What may be wrong with an answer, said aloud: warnings, each with what to do about it.
+"""Warnings about answers that may be wrong, each with what to do about it.
 
-after a fit     features that are constant or number the rows, rows that vary more than trials can,
-                a basis that is too small, trials that speak against a monotone field
+after a fit     features that are constant or number the rows, rows that vary more than independent
+                trials would, a basis that is too small, trials that contradict a monotone field
 with an answer  points far from all trials
 """
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# The share of points far from all trials, and the spread of rows, beyond which it is said.
+# Warn above this share of points far from all trials, and above this dispersion of rows.
 FAR, OVERDISPERSED = 0.05, 2.0
-# Rows below which their spread shows nothing, or numbers of rows are chance.
+# With fewer rows, their dispersion shows nothing, and row numbers may be a coincidence.
 FEW_ROWS, FEW_LEVELS = 20, 20
 
 
 SHARED = (
-    "if trials of a row or of a group share something, give fit_counts(…, overdispersion='auto') "
+    "if trials of a row or of a group share something, use fit_counts(…, overdispersion='auto') "
     "or fit(…, groups=…)"
 )
 
-# The logarithm of that ratio below which trials speak against a monotone field.
+# If the logarithm of the evidence ratio is below this, the trials contradict a monotone field.
 AGAINST = -3.0
-# The size of a prior, in trials, below which it says little of a rate.
+# A prior worth fewer trials than this says little about a rate.
 FEW_TRIALS = 10.0
-# Features beyond which no basis follows all that might be.
+# With more features, no basis can follow every possible field.
 FEW_FEATURES = 3
 
 
 class FieldWarning(UserWarning):
-    """An answer that may not be what it seems, and what to do about it."""
+    """A warning that an answer may be misleading, with what to do about it."""
 
 
 def after_learning(field: AnyField) -> None:
-    """Warn of what a field that has just been learned shows."""
+    """Warn about problems of a field that has just been learned."""
     if isinstance(field, SmoothField):
         every = _of_features, _of_rows, _of_basis, _of_signs, _of_rates
         for said in chain.from_iterable(each(field) for each in every):
@@ -62,8 +62,8 @@ def at_points(field: AnyField, points: Floats) -> None:
     if far > FAR:
         _warn(
             f"X: {far:.0%} of {len(points)} points are further than two length scales from every "
-            "trial; answers there are the base rate with a wide interval, so ask nearer to the "
-            "trials, or make some there"
+            "trial; answers there are the base rate with a wide interval, so ask closer to the "
+            "trials, or add trials there"
         )
 
 
@@ -79,11 +79,11 @@ def _of_features(field: SmoothField) -> Iterator[str]:
         name = f"column {a}" if names is None else repr(names[a])
         low, high = field.bounds[a]
         if low == high:
-            yield f"X: {name} is constant, {low:g}; it says nothing and can be left out"
+            yield f"X: {name} is constant, {low:g}; it carries no information and can be left out"
         elif _numbers_rows(column, counts.shape[1]):
             yield (
-                f"X: {name} has as many whole numbers as there are rows, so it seems to number "
-                "them; leave it out unless neighbours are alike"
+                f"X: {name} seems to number the rows, because its values are consecutive integers, "
+                "one per row; leave it out unless neighbouring rows are alike"
             )
 
 
@@ -104,8 +104,8 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
         spread = smooth.overdispersion()
         if prior.effects is not None and len(prior.effects.at) == len(rows.x):
             yield (
-                "X: rows vary more than independent trials would, so each has an effect of its own "
-                f"and intervals between them are wide; {SHARED}, which answer for the average row"
+                "X: rows vary more than independent trials would, so each has its own effect and "
+                f"intervals between them are wide; {SHARED}, which describe the average row"
             )
         elif spread > OVERDISPERSED and not smooth.windows:
             yield (
@@ -115,27 +115,27 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
 
 
 def _of_rates(field: SmoothField) -> Iterator[str]:
-    """Yield rates that outcomes alone cannot tell from π, if little was known of them before."""
+    """Yield unknown rates with vague priors that outcomes alone cannot separate from π."""
     for j, rate in enumerate(field.sums.rates):
         if rate.alpha + rate.beta < FEW_TRIALS and field.sums.all_have(j):
             yield (
-                f"context: the rate {rate.name!r} is not known for any trial, and its prior, "
-                f"Beta({rate.alpha:g}, {rate.beta:g}), says less than {FEW_TRIALS:g} trials would; "
-                "outcomes alone can hardly tell it from the probability that is learned, so give "
-                "counts of a study, or trials for which it is known"
+                f"context: the rate {rate.name!r} is unknown for all trials, and its prior, "
+                f"Beta({rate.alpha:g}, {rate.beta:g}), is worth less than {FEW_TRIALS:g} trials; "
+                "outcomes alone can hardly separate it from the probability that is learned, so "
+                "give the counts of a study, or add trials for which the rate is known"
             )
 
 
 def _of_basis(field: SmoothField) -> Iterator[str]:
     if field.features.number <= FEW_FEATURES and any(map(_is_too_small, field.smooth)):
         yield (
-            "X: the field seems rougher than its process can follow; fewer features, bounds around "
-            "what matters, or method='windows' would show more"
+            "X: the field seems rougher than its process can follow; use fewer features, bounds "
+            "around the region that matters, or method='windows' to see more detail"
         )
 
 
 def _of_signs(field: SmoothField) -> Iterator[str]:
-    """Tell if the trials speak against a field that is monotone as it is asked for."""
+    """Yield a warning if the trials contradict the monotonicity that was asked for."""
     from betafield.process.ensemble import shares
     from betafield.process.signs import evidence
 
@@ -147,12 +147,12 @@ def _of_signs(field: SmoothField) -> Iterator[str]:
         if found < AGAINST:
             name = f"column {a}" if field.features.names is None else repr(field.features.names[a])
             yield (
-                f"monotonic_cst: the trials speak against a probability that never "
-                f"{'falls' if sign > 0 else 'rises'} along {name}: it is e^{found:.1f} times as "
-                f"probable after them as before; look at the model without it"
+                f"monotonic_cst: the trials contradict a probability that never "
+                f"{'falls' if sign > 0 else 'rises'} along {name}: they make it e^{found:.1f} "
+                f"times as probable as before; look at the model without the constraint"
             )
 
 
 def _is_too_small(smooth: Smooth) -> bool:
-    """Return whether a basis misses what windows do not make up for."""
+    """Return whether the basis misses something that windows do not make up for."""
     return smooth.is_capped and sum(window.weight for window in smooth.windows) < 0.5

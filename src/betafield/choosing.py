@@ -3,7 +3,7 @@
 The score of a width is Σ log P(outcome of a trial | the others of its window), over the trials at a
 sample of places, each trial left out alone (`bandwidth="loo"`). Places are sampled by a hash of
 their coordinates, and windows hold all trials: neither the order of the trials nor their batches
-make a difference. Of widths that tie, the widest is best, for it says more between places.
+make a difference. Of widths that tie, the widest is best, because it says more between places.
 """
 
 from __future__ import annotations

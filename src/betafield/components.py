@@ -203,17 +203,18 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
     >>> X = rng.uniform(size=(500, 1))
     >>> model = SmoothBetaClassifier().fit(X, rng.uniform(size=500) < X[:, 0])
     >>> str(told(model)[-1])
-    'nothing speaks against a smooth probability: ... leaves over have ... % of the weight'
+    'nothing contradicts a smooth probability: windows of residuals have ... % of the weight'
     """
     require_model(model)
     field = model.field_
     if isinstance(field, Field):
         rule = CHOSEN.get(str(field.options.bandwidth), "the width was given")
-        return [Sentence("trials within a window around a point tell its probability"), _said(rule)]
+        said = "the probability at a point is estimated from the trials in a window around it"
+        return [Sentence(said), _said(rule)]
     return [
         Sentence(
-            "a process has learned how smooth the probability is: trials within a length scale of "
-            "a point tell much about it, those beyond three of them hardly anything"
+            "a process has learned how smooth the probability is: trials within one length scale "
+            "of a point say much about it, those beyond three length scales hardly anything"
         ),
         *_of_units(model, field),
         *_of_levels(model, field),
@@ -231,7 +232,8 @@ def _of_rates(field: SmoothField) -> list[Sentence]:
     each = [(name, post.mean()[0], post.interval(0.95)) for name, post in field.rates.items()]
     return [
         Sentence(
-            f"{{}} was not known: {mean:.3f}, with 95 % from {ends[0][0]:.3f} to {ends[1][0]:.3f}",
+            f"{{}} was unknown and is estimated as {mean:.3f}, 95 % credible interval "
+            f"{ends[0][0]:.3f} to {ends[1][0]:.3f}",
             (name,),
         )
         for name, mean, ends in each
@@ -281,12 +283,12 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     if said:
         return said
     if field.options.method == "process" or field.features.categories.columns:
-        return [_said("what the process leaves over was not looked at")]
+        return [_said("the residuals of the process were not examined")]
     weight = percent(sum(group.weight for group in found))
     return [
         _said(
-            "nothing speaks against a smooth probability: windows of what the process leaves over "
-            f"have {weight} of the weight"
+            "nothing contradicts a smooth probability: windows of residuals have "
+            f"{weight} of the weight"
         )
     ]
 

@@ -4,12 +4,13 @@ A context is a row of p + 1 numbers in [0, 1], the Bernstein coefficients b of
 
     P(success) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k).
 
-For p = 1, the affine case Aπ + B, these are simply the success probability when π = 0 and when
-π = 1, (B, A + B). A trial seen as it is has the context (0, 1). Numbers make one context (p+1,)
-for all trials; a column among the arguments makes one context a trial, (t, p+1).
+For p = 1, the affine case Aπ + B, these are the success probabilities if π = 0 and if π = 1,
+(B, A + B). An undistorted trial has the context (0, 1). If all arguments are numbers, the result
+is one context (p+1,) for all trials; if an argument is a column, it is one context per trial,
+(t, p+1).
 
-Bernstein coefficients in [0, 1] keep every probability within [0, 1] and every formula a sum of
-non-negative terms, of success and of failure alike; coefficients of powers do neither.
+Bernstein coefficients in [0, 1] keep every probability within [0, 1], and make every formula, for
+success and for failure, a sum of non-negative terms. Coefficients of powers do neither.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ _ROUNDING = 1e-12
 
 
 def affine(gain: Any, offset: Any) -> Floats:
-    """Context of a success probability stretched by a gain and shifted by an offset.
+    """Context of a success probability that is scaled by a gain and shifted by an offset.
 
-    P(success) = gain · π + offset, within [0, 1] for every π; the gain may be negative. All
-    named contexts but `pooled` and `polynomial` are special cases of it.
+    P(success) = gain · π + offset, within [0, 1] for every π. The gain may be negative. All
+    named contexts except `pooled` and `polynomial` are special cases.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ def affine(gain: Any, offset: Any) -> Floats:
 
     Examples
     --------
-    A sensor that fires in a fifth of all trials whatever happens, and in seven tenths of them
-    when there is something to see:
+    A sensor fires in a fifth of the trials if there is nothing to see, and in seven tenths of them
+    if there is something:
 
     >>> from betafield import contexts
     >>> contexts.affine(gain=0.5, offset=0.2)
@@ -95,10 +96,10 @@ def affine(gain: Any, offset: Any) -> Floats:
 
 
 def guess_lapse(guess: Any, lapse: Any = 0.0) -> Any:
-    """Context of a task that can be solved by luck and missed by inattention.
+    """Context of a task that can be solved by luck and failed by inattention.
 
-    P(success) = guess + (1 − guess − lapse) π, as in psychophysics: with n alternatives the
-    guess rate is 1/n; the lapse rate is how often an answer that is known goes wrong.
+    P(success) = guess + (1 − guess − lapse) π, as in psychophysics. With n alternatives the guess
+    rate is 1/n; the lapse rate is how often an observer who knows the answer gives a wrong one.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def guess_lapse(guess: Any, lapse: Any = 0.0) -> Any:
 
     Examples
     --------
-    Two alternatives in the first block and four in the second, one answer in fifty careless:
+    Two alternatives in the first block and four in the second; one answer in fifty is a lapse:
 
     >>> from betafield import contexts
     >>> contexts.guess_lapse(guess=[1 / 2, 1 / 4], lapse=0.02)
@@ -123,17 +124,17 @@ def guess_lapse(guess: Any, lapse: Any = 0.0) -> Any:
 
 
 def diagnostic(sensitivity: Any, specificity: Any) -> Any:
-    """Context of a test that misses some cases and raises some false alarms.
+    """Context of a test that misses some cases and gives some false positives.
 
     P(positive) = (1 − specificity) + (sensitivity + specificity − 1) π, where π is the true
-    prevalence: how often there is something to be found.
+    prevalence.
 
     Parameters
     ----------
     sensitivity : number or column of t numbers
-        Probability of a positive test if the thing is there, within [0, 1].
+        Probability of a positive test if the condition is present, within [0, 1].
     specificity : number or column of t numbers
-        Probability of a negative test if it is not, within [0, 1].
+        Probability of a negative test if it is absent, within [0, 1].
 
     Returns
     -------
@@ -150,14 +151,14 @@ def diagnostic(sensitivity: Any, specificity: Any) -> Any:
 
 
 def attenuated(factor: Any) -> Any:
-    """Context of a success made rarer by a known factor: fatigue, attention, position bias.
+    """Context of a success that is made rarer by a known factor: fatigue, attention, position.
 
     P(success) = factor · π.
 
     Parameters
     ----------
     factor : number or column of t numbers
-        Within [0, 1]; 1 is no distortion, 0 makes success impossible.
+        Within [0, 1]; 1 means no distortion, 0 makes success impossible.
 
     Returns
     -------
@@ -166,7 +167,7 @@ def attenuated(factor: Any) -> Any:
 
     Examples
     --------
-    A patient at rest, and so tired that every second attempt is lost:
+    A rested patient, and one who is so tired that every second attempt fails:
 
     >>> from betafield import contexts
     >>> contexts.attenuated([1.0, 0.5])
@@ -177,9 +178,9 @@ def attenuated(factor: Any) -> Any:
 
 
 def background(rate: Any) -> Any:
-    """Context of a response that also occurs on its own, such as control mortality (Abbott).
+    """Context of a response that also occurs without treatment (Abbott's control mortality).
 
-    P(response) = rate + (1 − rate) π, where π is the probability that the treatment does it.
+    P(response) = rate + (1 − rate) π, where π is the probability that the treatment causes it.
 
     Parameters
     ----------
@@ -203,10 +204,10 @@ def background(rate: Any) -> Any:
 
 
 def randomized_response(truth: Any, yes: Any = 0.5) -> Any:
-    """Context of a survey that protects its respondents by chance (Warner).
+    """Context of a survey with randomised responses, which protects its respondents (Warner).
 
-    Each tells the truth with probability `truth`, and otherwise lets a coin answer, which says
-    yes with probability `yes`: P(yes) = (1 − truth) · yes + truth · π.
+    Respondents tell the truth with probability `truth`, and otherwise let a coin answer, which
+    says yes with probability `yes`: P(yes) = (1 − truth) · yes + truth · π.
 
     Parameters
     ----------
@@ -232,8 +233,8 @@ def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Any:
     """Context of one test on a pool of samples, positive if any of them is.
 
     P(positive) = (1 − specificity) + (sensitivity + specificity − 1) (1 − (1−π)^size), where π is
-    the probability that one sample is positive. Pools of different sizes are raised to the degree
-    of the largest, which keeps the function.
+    the probability that one sample is positive. Smaller pools are written with the degree of the
+    largest one, which does not change the function.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Any:
     Returns
     -------
     array of shape (n + 1,), or (t, n + 1) if an argument is a column
-        n is the largest size; of a pool of n, (1 − specificity, sensitivity, …, sensitivity).
+        n is the largest size; for a pool of n, (1 − specificity, sensitivity, …, sensitivity).
 
     Examples
     --------
@@ -267,14 +268,14 @@ def polynomial(coefficients: Any) -> Floats:
 
     P(success) = c_0 + c_1 π + … + c_p π^p, which must stay within [0, 1] for π in [0, 1].
 
-    Some such polynomials have Bernstein coefficients outside [0, 1]. They are raised to the first
-    degree, up to 100, whose coefficients lie within; only one that touches 0 or 1 between the
-    ends of [0, 1], or all but does, has none.
+    Some such polynomials have Bernstein coefficients outside [0, 1]. They are raised to the lowest
+    degree, up to 100, at which all coefficients lie within. There is none only if the polynomial
+    touches 0 or 1 inside [0, 1], or nearly does.
 
     Parameters
     ----------
     coefficients : array-like of shape (p + 1,) or (t, p + 1)
-        Coefficients of the powers of π, the lowest first: one row for all trials or one a trial.
+        Coefficients of the powers of π, the lowest first: one row for all trials or one per trial.
 
     Returns
     -------
@@ -282,7 +283,7 @@ def polynomial(coefficients: Any) -> Floats:
 
     Examples
     --------
-    Success needs two things in a row, π², or one of them, 2π − π²:
+    Success requires both of two events, π², or at least one of them, 2π − π²:
 
     >>> from betafield import contexts
     >>> contexts.polynomial([[0, 0, 1], [0, 2, -1]])
@@ -293,15 +294,15 @@ def polynomial(coefficients: Any) -> Floats:
 
 
 def by_row(which: Any, contexts: Mapping[Any, Any]) -> Any:
-    """Contexts of trials that come from several labs, tests or blocks: one of each, row by row.
+    """Contexts of trials from several laboratories, tests or blocks, assigned row by row.
 
     Parameters
     ----------
     which : column of t labels
-        To which each trial belongs.
+        The laboratory, test or block of each trial.
     contexts : mapping of labels to contexts
-        One context each, with known rates or unknown ones. One `Unknown` object that stands in
-        several of them is one rate.
+        One context per label, with known or unknown rates. If one `Unknown` object occurs in
+        several of them, they share one rate.
 
     Returns
     -------
@@ -309,7 +310,7 @@ def by_row(which: Any, contexts: Mapping[Any, Any]) -> Any:
 
     Examples
     --------
-    Lab A validated its test on 100 positives, of which it found 91; that of lab B is known:
+    Laboratory A validated its test on 100 positives, of which it found 91; B knows its rates:
 
     >>> from betafield import contexts
     >>> found = contexts.Unknown(92, 10, name="sensitivity in A")
@@ -324,7 +325,7 @@ def by_row(which: Any, contexts: Mapping[Any, Any]) -> Any:
 
 
 def probability(context: Any, p: Any) -> Floats:
-    """Return the success probability under a context when π = p.
+    """Return the success probability under a context if π = p.
 
     Σ_k b_k binom(n, k) p^k (1−p)^(n−k), by de Casteljau's averages: nothing cancels.
 
@@ -347,9 +348,9 @@ def probability(context: Any, p: Any) -> Floats:
 
 
 def likelihood(context: Any, success: Any) -> Floats:
-    """Return the Bernstein coefficients of the probability of what happened.
+    """Return the Bernstein coefficients of the likelihood of an outcome, as a function of π.
 
-    b after a success and 1 − b after a failure, as functions of π.
+    They are b after a success and 1 − b after a failure.
 
     Parameters
     ----------
@@ -367,7 +368,7 @@ def likelihood(context: Any, success: Any) -> Floats:
     if () not in (values.shape[:-1], happened.shape) and values.shape[:-1] != happened.shape:
         raise ValueError(
             f"success: found {len(happened)} rows where context has shape {values.shape}; "
-            "one outcome a row is needed"
+            "one outcome per row is needed"
         )
     return np.where(happened[..., None], values, 1.0 - values)
 
@@ -394,7 +395,7 @@ def mirrored(context: Any) -> Floats:
 
 
 def is_affine(context: Any) -> npt.NDArray[np.bool_]:
-    """Return which of the rows (t, p + 1) are straight lines, however high their degree.
+    """Return which of the rows (t, p + 1) are straight lines, whatever their degree.
 
     Examples
     --------
@@ -409,7 +410,7 @@ def is_affine(context: Any) -> npt.NDArray[np.bool_]:
 
 
 def elevate(context: Any, degree: int) -> Floats:
-    """Return the same function written with the Bernstein coefficients of a higher degree.
+    """Return the Bernstein coefficients of the same function in a higher degree.
 
     From degree n to n + 1: b'_k = k/(n+1) b_(k−1) + (1 − k/(n+1)) b_k, averages of neighbours.
 
@@ -444,7 +445,7 @@ def checked(context: Any) -> Floats:
     Raises
     ------
     ValueError
-        If a coefficient is NaN or outside [0, 1]: says which, and what it means.
+        If a coefficient is NaN or outside [0, 1]; the message says which, and what it means.
 
     Examples
     --------
@@ -459,7 +460,7 @@ def checked(context: Any) -> Floats:
     values = np.array(checks.array("context", context))
     if not values.ndim or not values.shape[-1]:
         raise ValueError(
-            f"context: found an array of shape {values.shape}; one coefficient at least is needed, "
+            f"context: found an array of shape {values.shape}; at least one coefficient is needed, "
             "such as (0, 1), the success probability at π = 0 and at π = 1"
         )
     require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))

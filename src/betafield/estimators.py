@@ -21,27 +21,28 @@ Floats = npt.NDArray[np.float64]
 class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     """A smooth probability learned from yes/no trials, with a posterior at every point.
 
-    By default (`method="auto"`) a Gaussian process for what is smooth and windows of its residuals
-    for what is not, weighed by how they predict trials that are left out: what is learned is a
-    function of the trials by place and of the options alone.
+    By default (`method="auto"`) a Gaussian process describes what is smooth, and windows of its
+    residuals describe what is not; they are weighted by how well they predict held-out trials.
+    What is learned depends only on the trials by place and on the options.
 
-    A `bandwidth` that is given means windows, the Smooth Beta Process of Rolland et al. (2019):
-    with n trials within Δ of x, S of them successes, the success probability π(x) has the posterior
+    If `bandwidth` is given, windows alone are used: the Smooth Beta Process of Rolland et al.
+    (2019). With n trials within Δ of x, S of them successes, the success probability π(x) has the
+    posterior
 
         π̃(x) ~ Beta(α(x) + S, β(x) + n − S),
 
-    and with three classes and more the Dirichlet of the window's counts per class. Where no trial
-    is near, the prior remains.
+    and with three or more classes the Dirichlet distribution of the window's counts per class. If
+    no trial is near, the posterior is the prior.
 
-    Trials distorted in a known way are learned from with a `context` each, see
-    `betafield.contexts`: the posterior is then that of π, the probability without distortion.
+    If trials were distorted in a known way, pass a `context` (see `betafield.contexts`): the
+    posterior is then that of π, the probability without the distortion.
 
     Parameters
     ----------
     bandwidth : float, "theory", "loo" or "auto", default="auto"
         Δ, the width of the windows, in scaled units. "theory": L^(−2/(d+2)) t^(−1/(d+2)).
-        "loo": the width with the best leave-one-out log score. Given, it means
-        `method="windows"`; "auto" is "loo" there.
+        "loo": the width with the best leave-one-out log score. Any value except "auto" implies
+        `method="windows"`; with that method, "auto" means "loo".
     method : {"auto", "process", "windows"}, default="auto"
         "auto": a process and windows of its residuals. "process": the process alone. "windows":
         the paper's method.
@@ -49,36 +50,45 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         L, how fast π may change, in scaled units; for "theory".
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
         Distance between scaled points, for windows and bands.
-    scale : "auto", "range", "std", None or array of shape (d,), default="auto"
-        The unit of each feature in windows: "range" the width of its bounds, "std" its standard
-        deviation, None 1, or as given; "auto" is "range". A constant feature carries no distance.
-        A process learns a length scale per feature.
+    scale : "auto", "range", "rank", "log", "std", None, or one per feature, default="auto"
+        In which units a process is smooth: in the features' own ("range"), in ranks, in logarithms,
+        or in one of these per feature, ["log", "range"]; "auto" weighs them per feature by
+        evidence, and `weights_["units"]` tells which are in use.
+        In windows, the unit of each feature: "range" the width of its bounds, "std" its standard
+        deviation, None 1, or numbers, one per feature; "auto" means "range". A constant
+        feature adds no distance.
     bounds : array of shape (d, 2), default=None
-        The domain, (low, high) per feature. None: the range of all trials seen, for windows that
+        The domain, (low, high) per feature. None: the range of all trials seen; for windows, that
         of the first data.
     pos_label : label, default=None
-        The class that is the success, which π and its posterior are about. None: the second of
+        The class that counts as success, to which π and its posterior refer. None: the second of
         `classes_`.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
         For windows: shapes of the prior, the same everywhere or X → (α, β) with one value per row
-        of X. With three classes and more: one shape per class, or two equal ones for all.
+        of X. With three or more classes: one shape per class, or two equal ones for all.
     sharing : {"exact", "mean"}, default="exact"
-        For windows: how trials under different contexts share one. "exact": by the likelihood of
-        each. "mean": as if all had the window's mean context (the paper's CSBP; affine contexts
-        only).
+        For windows: how trials under different contexts are combined. "exact": by the likelihood
+        of each. "mean": as if all had the mean context of the window (the paper's CSBP; affine
+        contexts only).
     monotonic_cst : mapping of str to int or array of int of shape (d,), default=None
-        Along which features π never falls (1) or never rises (-1); 0, or a feature that is not
-        named: either. Not with windows. See `betafield.monotone`.
+        Along which features π never falls (1) or never rises (-1). 0, or a feature that is not
+        named, means no constraint. Not available with windows. See `betafield.monotone`.
     categorical_features : "from_dtype", None or list, default="from_dtype"
-        Which columns of X are categories, each level with an effect of its own: a smooth deviation
-        from what all levels share, as large as levels are found to differ. "from_dtype": columns
-        of a dataframe that are text, categories or booleans. Else names or indices of columns, or
-        a boolean per column; None: none.
+        Which columns of X are categories. Each level has its own effect: a smooth deviation from
+        what all levels share, as large as levels are found to differ. "from_dtype": columns of a
+        dataframe that are text, categories or booleans. A list: names or indices of columns, or one
+        boolean per column. None: no column.
     interactions : list of tuples of columns, default=()
-        Categories whose combinations have effects of their own beside theirs.
+        Categories whose combinations have their own effects, in addition to those of the levels.
     missing : {"error", "drop", "level"}, default="error"
-        What is done with rows in which a feature is missing: refused, left out with a warning, or,
-        of categories, taken as a level of its own.
+        What to do with rows in which a feature is missing. "error": refuse them. "drop": leave them
+        out, with a warning. "level": treat a missing category as a level of its own.
+    periodic : mapping of str or int to float, default=None
+        Features, by name or number, that start again after a period: {"hour": 24}. There is no jump
+        where one ends, values are wrapped into [0, period), and that is their domain.
+    geographic : tuple of two str or int, default=None
+        Which features are longitude and latitude, in degrees, ("lon", "lat"): distances are those
+        of great circles, and neither the date line nor a pole is a border.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -87,32 +97,33 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     classes_ : array
         The classes, sorted.
     pos_label_ : label
-        Which of two is the success.
+        Which of two classes is the success.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
         Their names, if X had names.
     n_trials_ : int or float
-        Trials seen, t; the sum of the weights.
+        Number of trials seen, t; the sum of the weights.
     weights_ : structured array
-        The components in use, the heaviest first, with their `weight`. Of a process: its `link`,
-        the `units` of the features, the feature whose `levels` have effects of their own, and
-        `length_scales`, in shares of the domain. Of windows: how distances are stretched, how wide
-        they are, and `tau`, the variance of what the process misses within them; of the paper's
-        windows the `width` and, if it was learned, its leave-one-out `score`.
+        The components in use, in order of decreasing `weight`. For a process: its `link`, the
+        `units` of the features, the feature whose `levels` have their own effects, and its
+        `length_scales` as fractions of the domain. For windows of residuals: how distances are
+        scaled, the width, and `tau`, the variance of what the process misses within them. For the
+        paper's windows: the `width` and, if it was learned, its leave-one-out `score`.
     length_scales_ : array of shape (d,)
-        How far trials reach along each feature, in its own units. Not with windows.
+        How far trials reach along each feature, in its own units. Not available with windows.
     relevance_ : array of shape (d,)
-        Inverse length scales in shares of the domain, 1 for the most relevant feature.
+        Inverse length scales as fractions of the domain, scaled to 1 for the most relevant
+        feature.
     rates_ : dict
-        Of contexts with rates that are not known: what is believed of each, by name, as the Beta
-        law (of one row) with its mean and variance.
+        For contexts with unknown rates: the posterior of each rate by name, as the Beta
+        distribution (one row) with its mean and variance.
     settled_ : bool
-        Whether all of that was learned from all trials there are; see `settle`.
+        Whether all of this was learned from all trials seen so far; see `settle`.
     bandwidth_ : float
-        Δ in use, in scaled units. With windows only.
+        Δ in use, in scaled units. Only with windows.
     scale_ : array of shape (d,)
-        The length of one scaled unit in the feature's own; inf for a constant feature.
+        The length of one scaled unit in the units of the feature; inf for a constant feature.
     bounds_ : array of shape (d, 2)
         The domain.
     windows_ : Forest
@@ -150,6 +161,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         categorical_features: Any = "from_dtype",
         interactions: Any = (),
         missing: str = "error",
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.bandwidth = bandwidth
@@ -165,6 +178,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.interactions = interactions
         self.missing = missing
+        self.periodic = periodic
+        self.geographic = geographic
         self.n_jobs = n_jobs
 
     # Asking.
@@ -172,21 +187,21 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     def posterior(self, X: Any) -> Posterior:
         """Return the posterior of the success probability at each row of X.
 
-        A `LatentNormal` for two classes, of `pos_label_`; of windows a `Beta`, or a `Contextual`
-        if trials were distorted. A `Dirichlet` for more classes.
+        For two classes it is a `LatentNormal` of the probability of `pos_label_`; with windows a
+        `Beta`, or a `Contextual` if trials were distorted. For more classes it is a `Dirichlet`.
         """
         field, points = self.asked(X)
         cautions.at_points(field, points)
         return field.posterior(points)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the posterior mean of each of `classes_`, of shape (m, n_classes)."""
+        """Return the posterior mean for each of `classes_`, of shape (m, n_classes)."""
         field, points = self.asked(X)
         cautions.at_points(field, points)
         return success.by_class(field.classes, field.mean(points))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         field, points = self.asked(X)
         best = np.argmax(success.by_class(field.classes, field.mean(points)), axis=1)
         return np.asarray(np.sort(field.classes)[best])
@@ -196,25 +211,25 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     ) -> tuple[Floats, Floats]:
         """Return intervals (low, high) that hold π(x) with a probability of at least `level`.
 
-        That is so for any number of trials and any π with |π(x) − π(y)| ≤ L · distance, neither
-        prior nor model being asked. Where there are no trials the interval is [0, 1]. See
-        `betafield.bands` for why they hold.
+        This is true for any number of trials and any π with |π(x) − π(y)| ≤ L · distance; neither
+        the prior nor the model matters. If there are no trials, the interval is [0, 1]. See
+        `betafield.bands` for the reasons.
 
-        They hold given the points of the trials, if outcomes are independent. Neither these points
-        nor X may have been chosen by looking at the outcomes: a point that was found by them, say
-        the best one, has the guarantee where `simultaneous`; trials that were placed by them have
-        none.
+        The guarantee is conditional on the points of the trials, and assumes independent outcomes.
+        Neither these points nor X may have been chosen by looking at outcomes. For a point that
+        was chosen in this way, such as the best one, use `simultaneous=True`; if the trials were
+        placed in this way, there is no guarantee.
 
         Parameters
         ----------
         X : array or dataframe of shape (m, d)
-            Where to know π.
+            The points.
         lipschitz : float
-            L, how fast π may change: in scaled units, as the model's own `lipschitz`.
+            L, how fast π may change, in scaled units, as the model's own `lipschitz`.
         level : float, default=0.95
-            The probability, over all outcomes that might have been, that an interval holds π(x).
+            The probability, over repetitions of the trials, that an interval holds π(x).
         simultaneous : bool, default=False
-            Whether that is the probability that the intervals of all x at once hold it.
+            Whether `level` is the probability that the intervals at all x hold at once.
 
         Examples
         --------
@@ -233,11 +248,11 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         return field.band(points, *bands.checked(lipschitz, level, simultaneous))
 
     def save(self, path: Any) -> None:
-        """Write the model to one file, from which `betafield.load` gives it back.
+        """Write the model to one file, which `betafield.load` reads.
 
-        The file holds options, arrays and a checksum, and nothing that can run. It is written
-        beside an older one and then takes its place: a crash leaves the one or the other. A prior
-        that is a function cannot be saved.
+        The file holds options, arrays and a checksum, and no code. It is written next to an
+        existing file and then replaces it, so that a crash leaves one of the two. A prior that is
+        a function cannot be saved.
 
         Parameters
         ----------
@@ -261,16 +276,16 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
 def load(path: Any) -> SmoothBetaClassifier:
     """Return the model that `SmoothBetaClassifier.save` wrote to a file.
 
-    It answers, learns and merges as the saved one would, to the last bit. Files may come from
-    anywhere: nothing in them is run, and every value is checked before it is used.
+    The model answers, learns and merges as the saved one would, to the last bit. Files may come
+    from anyone: nothing in them is run, and every value is checked before it is used.
 
     Raises
     ------
     ValueError
-        Where the file is none of betafield, of a newer version of the format, cut off, damaged,
-        or holds no sound model.
+        If the file is not a betafield file, has a newer format version, is truncated or damaged,
+        or does not hold a consistent model.
     OSError
-        Where it cannot be read.
+        If the file cannot be read.
     """
     from betafield import state
 

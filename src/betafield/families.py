@@ -1,4 +1,4 @@
-"""Contexts under rates that are not known: all that each may be, and what is believed of the rates.
+"""Contexts with unknown rates: the contexts at all possible rates, and the priors of the rates.
 
 The coefficients of every named context are affine in each of its rates. A context under one or two
 unknown rates is therefore known by its coefficients at the corners, where each of these rates is 0
@@ -22,12 +22,12 @@ from betafield import bernstein, checks
 
 Floats = npt.NDArray[np.float64]
 
-# Unknown rates of a model, and letters of a name, at the most; shapes that can be told apart.
+# Unknown rates of a model, and letters of a name, at most; shapes that can be told apart.
 MOST, LETTERS, LARGEST = 2, 64, 1e12
 
 
 class Rate(NamedTuple):
-    """A rate that is not known: its name, and the shapes of what was believed of it before."""
+    """An unknown rate: its name and the shapes of its prior."""
 
     name: str
     alpha: float
@@ -41,33 +41,33 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
-    """A rate that is not known: with the prior Beta(alpha, beta), from a belief or from counts.
+    """An unknown rate with the prior Beta(alpha, beta), from experience or from a study.
 
-    It can stand wherever a named context takes a rate, alone or in a column beside numbers. The
-    rate is then learned jointly with π, and `model.rates_` has its posterior.
+    Pass it to a named context instead of a rate, alone or in a column next to numbers. The rate is
+    then learned together with π, and `model.rates_` holds its posterior.
 
-    One object is one rate, whatever trials it stands for. In `partial_fit`, `merge` and files rates
-    go by name: that of the argument ("lapse", "sensitivity") unless another is given, as two rates
-    of one kind need it. A model has two unknown rates at the most.
+    One object is one rate, whichever trials it is used for. `partial_fit`, `merge` and files
+    identify rates by name. The default name is that of the argument ("lapse", "sensitivity"); two
+    rates of the same kind need different names. A model can have at most two unknown rates.
 
     Parameters
     ----------
     alpha, beta : float
-        Shapes of the prior, positive. A validation study in which s of n were detected is
-        Unknown(s + 1, n − s + 1), the uniform prior and its counts.
+        Shapes of the prior, positive. A validation study in which s of n cases were detected is
+        Unknown(s + 1, n − s + 1): the uniform prior plus the counts.
     name : str, default=None
-        By which `model.rates_` knows it; None: the argument's.
+        Its key in `model.rates_`. None: the name of the argument.
 
     Examples
     --------
-    Answers given carelessly, one in twenty or so:
+    About one answer in twenty is a lapse:
 
     >>> from betafield import contexts
     >>> lapse = contexts.Unknown(1.5, 30)
     >>> contexts.guess_lapse(guess=1 / 2, lapse=lapse)
     ContextFamily(1 row, lapse ~ Beta(1.5, 30))
 
-    Two tests, the second of them known from a study of 200 positives, 184 of them detected:
+    Two tests; the second was studied on 200 positives, of which it detected 184:
 
     >>> quick = contexts.Unknown(9, 3, name="quick test")
     >>> contexts.diagnostic([quick, contexts.Unknown(185, 17)], 0.98)
@@ -102,19 +102,19 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class ContextFamily:
-    """Contexts of trials under rates that are not known, a row per trial or one for all.
+    """Contexts with unknown rates, one row per trial or one for all.
 
-    Made by the constructors of `betafield.contexts`; goes wherever `context=` is asked for, and can
-    be indexed by rows, as cross-validation does.
+    The constructors of `betafield.contexts` return it. `context=` accepts it everywhere, and it
+    can be indexed by rows, as cross-validation does.
 
     Parameters
     ----------
     rates : tuple of Rate
         Sorted by name.
     corners : array of shape (t, 2^r, p + 1)
-        Coefficients where every rate is 0 or 1: the j-th bit of the corner's number.
+        Coefficients at the corners, where rate j is the j-th bit of the corner's number.
     sources : tuple of (Unknown, str)
-        The objects that stood for the rates, and which.
+        The `Unknown` objects and the names of their rates.
 
     Examples
     --------

@@ -31,6 +31,7 @@ from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
 from betafield.options import Options
 from betafield.units import Units
+from betafield.wraps import Wraps
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
@@ -96,7 +97,7 @@ class Field:
         """Return a field without trials."""
         from betafield.windows import Forest
 
-        windows = Forest(features.number, options.metric)
+        windows = Forest(units.dimensions, options.metric)
         return cls(options, features, classes, bounds, units, windows, options.sharing)
 
     def counted(self, places: Places, evidence: Evidence) -> Self:
@@ -148,7 +149,7 @@ class Field:
         """
         from betafield.windows import Forest
 
-        windows = Forest(self.features.number, self.windows.metric).insert(places)
+        windows = Forest(self.units.dimensions, self.windows.metric).insert(places)
         options = self.options._replace(bandwidth=self.width)
         return dataclasses.replace(self, options=options).holding(windows, totals)
 
@@ -185,10 +186,19 @@ class Field:
         if ordered == self.polynomials:
             return self
         _, places = recounted(self.windows.places, self.polynomials, ordered)
-        windows = Forest(self.features.number, self.windows.metric)
+        windows = Forest(self.units.dimensions, self.windows.metric)
         for part in places:
             windows = windows.insert(part)
         return self.holding(windows, self.totals, ordered)
+
+    @property
+    def wraps(self) -> Wraps:
+        """Which features wrap around."""
+        return self.units.wraps
+
+    def placed_points(self, points: Floats, name: str = "X") -> Floats:
+        """Return points as places of the domain; raise for those that are none on Earth."""
+        return self.units.wraps.placed(points, self.bounds, name)
 
     def placed(self, points: Floats, evidence: Evidence) -> Places:
         """Return the trials at points of their rows, in the units of the windows."""
@@ -206,7 +216,7 @@ class Field:
     @property
     def sides(self) -> Floats:
         """Lengths of the domain, in scaled units."""
-        return np.asarray((self.bounds[:, 1] - self.bounds[:, 0]) / self.units.unit)
+        return self.units.sides(self.bounds)
 
     @property
     def decoder(self) -> Decoder:
@@ -237,9 +247,10 @@ class Field:
         sample = self._sample()
         points = self.units.restored(sample.places.axes)
         shapes = np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
-        return choosing.scored(
+        found = choosing.scored(
             self.windows, sample, self.decoder, shapes, self.sides, self.options.n_jobs
         )
+        return found._replace(widths=self.units.told(found.widths))
 
     def _sample(self) -> choosing.Sample:
         """Return places at which trials are left out, wherever they are."""
@@ -307,7 +318,7 @@ class Field:
 
     def sums(self, points: Floats, width: float, ask: Ask | None = None) -> Ints:
         """Return what windows of a width hold at each point."""
-        queries = self.units.scaled(points)
+        queries, width = self.units.scaled(points), self.units.straight(width)
         if ask is not None:
             return ask(self.windows, queries, width)
         found: Ints = self.windows.sums(queries, width, self.options.n_jobs)
@@ -348,6 +359,7 @@ class Field:
             min(1.0 - level, 0.5),  # what is proven is for intervals that hold more often than not
             simultaneous,
             self.options.n_jobs,
+            self.units.radii,
         )
 
     # Inside.

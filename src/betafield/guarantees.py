@@ -1,8 +1,8 @@
-"""What can be promised before and after the trials: rates, error bounds, trials needed.
+"""Guarantees before and after the trials: rates, error bounds, numbers of trials needed.
 
-All of it is for π with |π(x) − π(y)| ≤ L ‖x − y‖ on the unit cube, which is the domain in scaled
-units. Bounds are those of the Smooth Beta Process, windows of one width, and of trials at points
-drawn evenly. Intervals that hold whatever the points are `band`, of the estimator.
+They hold for π with |π(x) − π(y)| ≤ L ‖x − y‖ on the unit cube, which is the domain in scaled
+units. The bounds are those of the Smooth Beta Process (windows of one width) for trials at uniform
+random points. For intervals that hold wherever the points are, use the estimator's `band`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Rate(NamedTuple):
     Parameters
     ----------
     l2 : float
-        Of E(π̃ − π)², the mean squared error of the posterior.
+        Exponent of E(π̃ − π)², the mean squared error of the posterior.
     l1 : float
-        Of E|π̃ − π|.
+        Exponent of E|π̃ − π|.
     risk : float
-        Of the risk of the classifier 1[E π̃ ≥ ½] beyond that of the best one.
+        Exponent of the excess risk of the classifier 1[E π̃ ≥ ½] over the best classifier.
     """
 
     l2: float
@@ -53,7 +53,7 @@ class Rate(NamedTuple):
 def rate(d: int) -> Rate:
     """Return how fast errors fall with the number of trials, in d dimensions.
 
-    No method can do better for all Lipschitz functions. With contexts the exponents are the same.
+    No method can be faster for all Lipschitz functions. Contexts do not change the exponents.
 
     Examples
     --------
@@ -74,19 +74,19 @@ def error_bound(
     metric: str = "euclidean",
     background: float = 0.0,
 ) -> float:
-    """Return a bound of E(π̃(x) − π(x))², at every x, after t trials at points drawn evenly.
+    """Return a bound of E(π̃(x) − π(x))² at every x, after t trials at uniform random points.
 
     With n trials within Δ of x and a prior Beta(α, β), m = α + β,
 
         E[(π̃ − π)² | n] ≤ 1/(4(n+m+1)) + n/(4(n+m)²) + ((n L Δ + max(α, β))/(n+m))²,
 
-    variance of the posterior, variance of its mean, squared bias. It is averaged over
-    n ~ Bin(t, v), v the share of the domain that the window of a corner holds.
+    the sum of the posterior variance, the variance of the posterior mean, and the squared bias.
+    It is averaged over n ~ Bin(t, v), where v is the share of the domain in a window at a corner.
 
     Parameters
     ----------
     t, d : int
-        Trials, dimensions.
+        Numbers of trials and of dimensions.
     lipschitz : float
         L, in scaled units.
     bandwidth : float, default=None
@@ -94,10 +94,10 @@ def error_bound(
     prior : (alpha, beta), default=(1.0, 1.0)
         Shapes of the prior.
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
-        Distance in which windows are round.
+        The distance that defines windows.
     background : float, default=0.0
-        B, where trials succeed with probability B + (1 − B) π: the largest there is. The posterior
-        is then that of the window's mean context, `sharing="mean"`, from the prior (1, 1).
+        The largest B, if trials succeed with probability B + (1 − B) π. The posterior is then that
+        of the mean context of the window, `sharing="mean"`, with the prior (1, 1).
 
     Examples
     --------
@@ -187,13 +187,13 @@ def trials_needed(
     metric: str = "euclidean",
     background: float = 0.0,
 ) -> int:
-    """Return how many trials bring E(π̃(x) − π(x))² to at most `error` at every x.
+    """Return how many trials reduce E(π̃(x) − π(x))² to at most `error` at every x.
 
-    The least t with `error_bound` so low, at the width by theory.
+    It is the smallest t at which `error_bound` is that low, with the width by theory.
 
     Examples
     --------
-    An error of a tenth, give or take, in one dimension and in two:
+    For a root mean square error of 0.1, in one dimension and in two:
 
     >>> [trials_needed(0.1**2, d, lipschitz=1.0) for d in (1, 2)]
     [2077, 32131]
@@ -226,7 +226,7 @@ def certificate(
     *,
     simultaneous: bool = False,
 ) -> npt.NDArray[Any]:
-    """Return what is known at each row of X, and how many trials more would make it enough.
+    """Return what is known at each row of X, and how many more trials would be enough.
 
     Parameters
     ----------
@@ -235,16 +235,16 @@ def certificate(
     X, lipschitz, level, simultaneous
         As for `model.band`.
     width : float, default=0.1
-        The width of guaranteed intervals that would be narrow enough.
+        The width at which a guaranteed interval is narrow enough.
 
     Returns
     -------
     structured array of shape (m,)
-        `trials` in the model's window, by default in one as wide as theory has it; the posterior's
-        `mean`, and its credible interval from `low`
-        to `high`; the interval from `guaranteed_low` to `guaranteed_high`; and `more_trials`: with
-        so many more there, however they end, that interval is about `width` or less. A dataframe
-        is made of it by `pandas.DataFrame` or `polars.DataFrame`.
+        `trials`: the number in the model's window, by default in a window of the width by theory;
+        `mean`: the posterior mean; `low` and `high`: its credible interval; `guaranteed_low` and
+        `guaranteed_high`: the guaranteed interval; `more_trials`: with that many more trials
+        there, whatever their outcomes, the guaranteed interval has about the given `width` or
+        less. `pandas.DataFrame` and `polars.DataFrame` accept the array.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def certificate(
 
 
 def _checked_prior(prior: Any) -> tuple[float, float]:
-    """Return α and β; no functions of x, for the bound is that of every x."""
+    """Return α and β; functions of x are refused, because the bound is for every x."""
     good = isinstance(prior, (tuple, list)) and len(prior) == 2
     checks.require(good, "prior", prior, SHAPES)
     alpha, beta = (

@@ -45,7 +45,8 @@ class Learned:
     def asked(self, X: Any, name: str = "X") -> tuple[AnyField, Floats]:
         """Return what was learned and the points of X, validated, both of one moment."""
         field = self.field_
-        return field, trials.more_points(type(self).__name__, X, field.features, name)
+        points = trials.more_points(type(self).__name__, X, field.features, name)
+        return field, field.placed_points(points, name)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

@@ -10,19 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import categories, priors, trials, units
+from betafield import categories, monotonic, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
 from betafield.field import Field
 from betafield.options import Options
 from betafield.sums import Sums
+from betafield.wraps import Wraps, require_bounds, require_free
 
 Floats = npt.NDArray[np.float64]
 
 NOTHING_LEARNED = (
     "context: every trial has equal coefficients, so that none says anything about π; "
-    "one at least must have different ones"
+    "at least one must have different ones"
 )
 
 
@@ -74,9 +75,11 @@ def begun(
 
     `weigh()` gives the weight of each point; only standard deviations ask for it.
     """
-    numbers = points[:, features.numeric]
+    numbers, wraps = points[:, features.numeric], options.wraps(features).among(features.numeric)
     domain = units.domain(options.bounds, numbers)
-    measured = units.measure(options.scale, domain, numbers, weigh)
+    if options.bounds is None and wraps:
+        domain = wraps.domain(domain, lambda a: numbers[:, a])
+    measured = units.measure(options.scale, domain, numbers, weigh, wraps)
     return _begun(options, features, classes, domain, measured)
 
 
@@ -90,7 +93,8 @@ def _begun(
     """Return a field without trials; levels of categories are out of reach of each other."""
     every = np.zeros((features.number, 2))
     every[features.numeric] = domain
-    return Field.begun(options, features, classes, every, measured.among(features.numeric, every))
+    own = measured.among(features.numeric, every, options.wraps(features))
+    return Field.begun(options, features, classes, every, own)
 
 
 def taught(
@@ -101,6 +105,7 @@ def taught(
     some: Trials,
 ) -> Field:
     """Return the field that knows these trials too."""
+    require_features(options, features)
     if known is None:
         return started(options, features, classes, some)
     before = known.asked_for(options)
@@ -112,7 +117,7 @@ def started(
     options: Options, features: trials.Features, classes: npt.NDArray[np.generic], some: Trials
 ) -> Field:
     """Return the field of the first trials; raise if none of them teaches anything."""
-    points, evidence = located(None, options, len(classes), some)
+    points, evidence = located(None, options, features, len(classes), some)
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
     categories.require_few(features.categories)
@@ -122,7 +127,7 @@ def started(
 
 def added(field: Field, some: Trials) -> Field:
     """Return the field with these trials counted too."""
-    points, evidence = located(field, field.options, len(field.classes), some)
+    points, evidence = located(field, field.options, field.features, len(field.classes), some)
     if not len(points):
         return field
     counted = field.counted(field.placed(points, evidence), evidence)
@@ -130,19 +135,65 @@ def added(field: Field, some: Trials) -> Field:
 
 
 def located(
-    known: Field | None, options: Options, n_classes: int, some: Trials
+    known: Field | None,
+    options: Options,
+    features: trials.Features,
+    n_classes: int,
+    some: Trials,
 ) -> tuple[Floats, Evidence]:
     """Return the points of trials that teach something, and what they teach.
 
     Raises for points outside of the bounds, impossible outcomes, and a prior that is none.
     """
     evidence = evident(known, options, n_classes, some)
-    numbers = some.points if some.features is None else some.points[:, some.features.numeric]
-    units.check_bounds(options.bounds, numbers, evidence.present(len(some.points)))
+    present = evidence.present(len(some.points))
+    points = placed_numbers(options, features, some.points, present)
     if not callable(options.prior):
         priors.shapes(options.prior, some.points, n_classes)
-    points = some.points if evidence.rows is None else some.points[evidence.rows]
-    return points, evidence
+    return points if evidence.rows is None else points[evidence.rows], evidence
+
+
+def placed(
+    options: Options, wraps: Wraps, points: Floats, present: npt.NDArray[np.bool_]
+) -> Floats:
+    """Return points as places, those that wrap around in the first turn; raise for others."""
+    if not wraps:
+        units.check_bounds(options.bounds, points, present)
+        return points
+    wraps.require(points)
+    points, bounds = wraps.wrapped(points), options.bounds
+    held = points if bounds is None else wraps.unrolled(points, np.asarray(bounds))
+    units.check_bounds(bounds, held, present)
+    return points
+
+
+def placed_numbers(
+    options: Options, features: trials.Features, points: Floats, present: npt.NDArray[np.bool_]
+) -> Floats:
+    """Return points as places; categories, which know neither bounds nor turns, stay."""
+    wraps, numeric = options.wraps(features), features.numeric
+    found = placed(options, wraps.among(numeric), points[:, numeric], present)
+    if not wraps:
+        return points
+    out = points.copy()
+    out[:, numeric] = found
+    return out
+
+
+def require_features(options: Options, features: trials.Features) -> None:
+    """Raise for options that features that wrap around cannot have."""
+    wraps, numeric = options.wraps(features), features.numeric
+    for column in features.categories.columns:
+        if wraps.scales and wraps.scales[column]:
+            what = "periodic" if wraps.periods[column] else "geographic"
+            raise ValueError(
+                f"{what}: found {features.named(column)}, whose values are categories; only "
+                "numbers wrap around"
+            )
+    require_free(wraps, monotonic.signs(options.monotonic_cst, features.number, features.names))
+    nowhere = np.empty((0, len(numeric)))
+    units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
+    require_bounds(wraps.among(numeric), options.bounds)
 
 
 def require_two_classes(n_classes: int, context: trials.Context | None) -> None:
@@ -165,8 +216,8 @@ def in_windows(
 
     Rates that are not known are taken to be these; None: the means of their priors.
     """
-    domain = bounds[features.numeric]
-    measured = units.measure(options.scale, domain, domain.T, lambda: np.ones(2))
+    domain, wraps = bounds[features.numeric], options.wraps(features).among(features.numeric)
+    measured = units.measure(options.scale, domain, domain.T, lambda: np.ones(2), wraps)
     field = _begun(options._replace(bounds=None), features, classes, domain, measured)
     for part in sums.distinct().trials(rates):  # what is rounded is then rounded once per place
         field = added(field, Trials(*part))

@@ -44,7 +44,7 @@ def require(monotonic_cst: Any, d: int, names: Any, n_classes: int) -> None:
 
 
 def checked(monotonic_cst: Any) -> None:
-    """Raise for what cannot be meant so, whatever the features are."""
+    """Raise if the constraint is invalid, whatever the features are."""
     if isinstance(monotonic_cst, Mapping):
         for name, value in monotonic_cst.items():
             _sign(f"monotonic_cst, feature {checks.spelled(name)}", value)

@@ -1,8 +1,8 @@
-"""What a fitted model has seen, told by the sums that it keeps: no data is asked for again.
+"""What a fitted model has seen, from the sums that it keeps; no data are needed.
 
 observed   the distinct places, their trials and how these ended
 binned     the share of successes along one feature, with its interval
-left_out   how a model with the same parameters predicts trials that it has not seen
+left_out   how models with the same parameters predict held-out trials
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Binned(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was predicted for trials left out, and how they ended; a row a place and fold.
+    """What was predicted for trials left out, and how they ended; a row per place and fold.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
     model : SmoothBetaClassifier
         Fitted, with two classes, without contexts; it stays as it is.
     n : int, default=20_000
-        Places at which trials are predicted, at the most; learned from are all.
+        The largest number of places at which trials are predicted; models learn from all.
     random_state : int, default=0
         Of the folds and of the places.
 

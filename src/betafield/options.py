@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
 from betafield import categories, checks, monotonic, success
+from betafield.wraps import Wraps
+from betafield.wraps import checked as check_wraps
+from betafield.wraps import of as wrapping
 
 METHODS = ("auto", "process", "windows")
 METRICS = ("euclidean", "chebyshev", "manhattan")
@@ -29,6 +32,8 @@ class Options(NamedTuple):
     categorical_features: Any = "from_dtype"
     interactions: Any = ()
     missing: str = "error"
+    periodic: Any = None
+    geographic: Any = None
     n_jobs: int | None = None
 
     @classmethod
@@ -49,6 +54,8 @@ class Options(NamedTuple):
         if isinstance(self.categorical_features, str):
             known = (categories.BY_DTYPE,)
             checks.one_of("categorical_features", self.categorical_features, known, categories.RULE)
+        check_wraps(self.periodic, self.geographic)
+        self._require_round()
         if self.n_jobs is not None:
             rule = "allowed are None, positive whole numbers, and -1 for all cores"
             checks.whole("n_jobs", self.n_jobs, low=-checks.MOST, high=checks.MOST, rule=rule)
@@ -58,6 +65,23 @@ class Options(NamedTuple):
         else:
             self._require_windows()
         return self
+
+    def _require_round(self) -> None:
+        """Raise for other distances than straight ones where features wrap around."""
+        for name, found in (("periodic", self.periodic), ("geographic", self.geographic)):
+            if found and self.metric != "euclidean":
+                raise ValueError(
+                    f"metric: found {self.metric!r} with {name} features; 'euclidean' is needed"
+                )
+            if found and self.scales_by("std"):
+                raise ValueError(
+                    f"scale: found 'std' with {name} features, of which no deviation is told; "
+                    "'auto', 'range', None or numbers are allowed"
+                )
+
+    def wraps(self, features: Any) -> Wraps:
+        """Return which of these features wrap around."""
+        return wrapping(self.periodic, self.geographic, features.number, features.names)
 
     def _require_windows(self) -> None:
         """Raise for what is said of a process where there is none."""

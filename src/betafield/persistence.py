@@ -355,7 +355,7 @@ def _header_length(name: str, file: BinaryIO, size: int) -> int:
     """Return the length of the header of a file of ours that this release can read."""
     start = file.read(START.size)
     if not start or not start.startswith(MAGIC[: len(start)]):
-        raise _refusal(name, "is no betafield file")
+        raise _refusal(name, "is not a betafield file")
     if len(start) < START.size:
         raise _refusal(name, f"is cut off: it has {size} bytes, not even a beginning")
     _, version, length = START.unpack(start)

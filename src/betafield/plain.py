@@ -6,6 +6,7 @@ Lists, text, numbers, booleans and None stand for themselves; the others are
     {"array": […], "dtype": …}
     {"mean": …, "variance": …}     a `Prior`
     {"mapping": {…}}               names to whole numbers
+    {"mapping": [[…, …], …]}       names or whole numbers to numbers
 
 and labels are {"dtype": …, "labels": […]}. Nothing else can be told, functions least of all.
 """
@@ -67,6 +68,8 @@ def stored(name: str, value: Any) -> Any:
 
 def _stored_items(name: str, value: list[Any] | tuple[Any, ...] | Mapping[Any, Any]) -> Any:
     if isinstance(value, Mapping):
+        if not all(isinstance(k, str) and isinstance(v, Integral) for k, v in value.items()):
+            return {"mapping": [[stored(name, k), _number(name, v)] for k, v in value.items()]}
         return {"mapping": {str(key): _number(name, each) for key, each in value.items()}}
     each = [stored(name, one) for one in value]
     return each if isinstance(value, list) else {"tuple": each}
@@ -110,11 +113,24 @@ def option(name: str, value: Any, depth: int = 0) -> Any:
             return tuple(option(name, one, depth + 1) for one in each)
         case {"array": list(cells), "dtype": str(dtype), **rest} if not rest:
             return _array(name, cells, dtype, NUMBERS)
-        case {"mapping": dict(each), **rest} if not rest:
-            return {key: _whole(name, one) for key, one in each.items()}
+        case {"mapping": dict() | list() as each, **rest} if not rest:
+            return _mapping(name, each)
         case {"mean": int() | float(), "variance": int() | float(), **rest} if not rest:
             return Prior.from_mean_variance(value["mean"], value["variance"])
     raise ValueError(f"{name}: found what is neither a value nor a list nor an array")
+
+
+def _mapping(name: str, each: dict[str, Any] | list[Any]) -> dict[Any, Any]:
+    if isinstance(each, list):
+        return dict(_item(name, one) for one in each)
+    return {key: _whole(name, one) for key, one in each.items()}
+
+
+def _item(name: str, value: Any) -> tuple[Any, Any]:
+    match value:
+        case [str() | int() as key, int() | float() as number]:
+            return key, number
+    raise ValueError(f"{name}: found {str(value)[:60]}; a name and a number are needed here")
 
 
 def _whole(name: str, value: Any) -> int:

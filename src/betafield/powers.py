@@ -37,7 +37,7 @@ def _power_rows(coefficients: Any) -> Floats:
     if powers.ndim not in (1, 2) or not powers.shape[-1]:
         raise ValueError(
             f"coefficients: found an array of shape {powers.shape}; "
-            "one row (p + 1,), or one row a trial (t, p + 1), is needed"
+            "one row (p + 1,), or one row per trial (t, p + 1), is needed"
         )
     require(
         np.isfinite(powers),

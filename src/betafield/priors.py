@@ -1,4 +1,4 @@
-"""What was believed before any trial: the Beta shapes at each point."""
+"""Priors: the Beta shapes at each point before any trial."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LEAST, MOST = 2.0**-62, 2.0**62
 
 @dataclass(frozen=True)
 class Prior:
-    """A prior field known by its mean m(x) and its variance v(x).
+    """A prior that is given by its mean m(x) and its variance v(x).
 
     It is a callable X → (α, β), with ν = m(1 − m)/v − 1, α = mν, β = (1 − m)ν, and needs
     0 < m < 1 and 0 < v < m(1 − m).
 
     Examples
     --------
-    Success is believed to fall from 0.9 to 0.1 along the feature, give or take 0.1:
+    Success is expected to fall from 0.9 to 0.1 along the feature, with a standard deviation of 0.1:
 
     >>> import numpy as np
     >>> prior = Prior.from_mean_variance(lambda X: 0.9 - 0.8 * X[:, 0], 0.01)
@@ -62,8 +62,8 @@ class Prior:
 
 
 def _on(name: str, field: Field, X: Floats) -> Floats:
-    """Return one value a point of a number or a function."""
-    rule = f"its {name} at {len(X)} points is a number or one number a point"
+    """Return one value per point of a number or a function."""
+    rule = f"its {name} at {len(X)} points is a number or one number per point"
     values = checks.array("prior", field(X) if callable(field) else field, rule)
     if values.shape not in ((), (1,), (len(X),)):
         raise ValueError(f"prior: found shape {values.shape}; {rule}")
@@ -71,7 +71,7 @@ def _on(name: str, field: Field, X: Floats) -> Floats:
 
 
 def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
-    """Return the prior's Dirichlet shapes at X, one column a class in the classes' order.
+    """Return the prior's Dirichlet shapes at X, one column per class in the classes' order.
 
     Two classes: (β, α), for success is the second. The result broadcasts against (m, n_classes).
 
@@ -119,5 +119,5 @@ def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
 
 
 def _wanted(n_classes: int) -> str:
-    what = "(alpha, beta)" if n_classes == 2 else f"{n_classes} values, one a class"
-    return f"{what} is needed, each a number or one number a point"
+    what = "(alpha, beta)" if n_classes == 2 else f"{n_classes} values, one per class"
+    return f"{what} is needed, each a number or one number per point"

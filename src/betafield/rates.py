@@ -33,7 +33,7 @@ def _number_or_column(name: str, values: Any) -> Floats:
     array = checks.array(name, values)
     if array.ndim > 1:
         raise ValueError(
-            f"{name}: found an array of shape {array.shape}; a number or one a row is needed"
+            f"{name}: found an array of shape {array.shape}; a number or one per row is needed"
         )
     checks.require_all(np.isfinite(array), name, array, "a finite number is needed")
     return array

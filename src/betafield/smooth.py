@@ -7,7 +7,7 @@ few trials less still serves (`GROWTH`), until `settled`. Which trials those are
 batches that were learned, so that questions change nothing of later answers. A settled field is a
 function of the sums by place and the options alone.
 
-With three classes and more there is one field per class, against the others. Their means are made
+With three or more classes there is one field per class, against the others. Their means are made
 to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
 on average,
 
@@ -45,6 +45,7 @@ from betafield.options import Options
 from betafield.posteriors import Beta, Dirichlet, LatentNormal
 from betafield.sums import Sums
 from betafield.units import Units
+from betafield.wraps import Wraps
 
 if TYPE_CHECKING:
     from betafield.bands import Bands
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from betafield.monotone import Monotone
     from betafield.posteriors import Posterior
     from betafield.process.blocks import Arrangement
+    from betafield.process.draws import Fields
     from betafield.process.found import Found
     from betafield.process.model import Smooth
     from betafield.process.sums import Sums as ProcessSums
@@ -62,7 +64,7 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at the most.
+# Groups of trials at most.
 MOST_GROUPS = 1_000
 # The least weight that all classes together have, in trials.
 LEAST_TRIALS = 1e-3
@@ -106,6 +108,7 @@ class SmoothField:
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
         is_due |= self._loses_logarithms(more) or grown.sums.rates != self.sums.rates
+        is_due |= bool(self.sums.size) and self.wraps.differ(self.bounds, grown.bounds)
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
 
     def _require_span(self, more: Sums) -> None:
@@ -207,12 +210,22 @@ class SmoothField:
         """The domain of the features that are numbers."""
         given = self.options.bounds
         if given is None:
-            return self._of_numbers(self.sums.bounds())
+            every = self.wraps.domain(self.sums.bounds(), self.sums.values)
+            return self._of_numbers(every)
         return units.domain(given, np.empty((0, 0)))
 
     def _of_numbers(self, rows: Floats) -> Floats:
         """Return rows of a table that are of features which are numbers."""
         return rows[self.features.numeric] if self.features.categories.columns else rows
+
+    @functools.cached_property
+    def wraps(self) -> Wraps:
+        """Which features wrap around."""
+        return self.options.wraps(self.features)
+
+    def placed_points(self, points: Floats, name: str = "X") -> Floats:
+        """Return points as places of the domain; raise for those that are none on Earth."""
+        return self.wraps.placed(points, self.bounds, name)
 
     @property
     def n_parameters(self) -> int:
@@ -295,10 +308,19 @@ class SmoothField:
         grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
         return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
 
+    @functools.cached_property
+    def drawn(self) -> Fields:
+        """Fields drawn from the joint posterior, the same whenever they are asked for."""
+        from betafield.process.draws import SIZE, Fields
+        from betafield.process.noise import Seed
+
+        return Fields(self.smooth[0], SIZE, Seed((0,)), self.options.n_jobs)
+
     @property
     def length_scales(self) -> Floats:
         """How far trials reach along each feature about its middle, in its own units."""
-        return self._widened(np.min([_reach(smooth) for smooth in self.smooth], axis=0))
+        reaches = [weighed.reach(smooth) for smooth in self.smooth]
+        return self._widened(np.min(reaches, axis=0))
 
     def _widened(self, numbers: Floats) -> Floats:
         """Return one number per feature, NaN for categories."""
@@ -456,7 +478,8 @@ class SmoothField:
         codes, arrangement = None, self.arrangement
         if arrangement is not None:
             points, codes = arrangement.arranged(points)
-        kept = group, self.sums.is_apart, self.sums.rates, codes, arrangement
+        scales = self.wraps.among(self.features.numeric).scales
+        kept = group, self.sums.is_apart, self.sums.rates, codes, arrangement, scales
         return [ProcessSums(points, total, counts[k], context, unit, *kept) for k in chosen]
 
 
@@ -476,6 +499,7 @@ def require_monotone(
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
     """Return a field without trials."""
+    learning.require_features(options, features)
     require_monotone(options, features, classes)
     return SmoothField(options, features, classes, Sums(features.number, len(classes)))
 
@@ -488,6 +512,7 @@ def taught(
     some: Trials,
 ) -> SmoothField:
     """Return the field that knows these trials too; the first are settled."""
+    learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))
     units.require_positive(options.scale, some.points[:, features.numeric])
     require_monotone(options, features, classes)
@@ -521,10 +546,10 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
     if isinstance(context, ContextFamily):
         family, context = context, context.at_means()
     seen = counted(some.columns, some.weight, context)
-    is_there = seen.present(len(some.points))
-    units.check_bounds(field.options.bounds, some.points[:, field.features.numeric], is_there)
+    present = seen.present(len(some.points))
+    points = learning.placed_numbers(field.options, field.features, some.points, present)
     is_apart = some.is_apart or field.sums.is_apart
-    return Sums.of(some.points, len(field.classes), seen, some.group, is_apart, family)
+    return Sums.of(points, len(field.classes), seen, some.group, is_apart, family)
 
 
 def _require_few_groups(field: SmoothField, some: Trials) -> None:
@@ -558,14 +583,8 @@ def joined(each: list[LatentNormal]) -> Dirichlet:
     return Dirichlet(mean * np.maximum(amount, LEAST_TRIALS)[:, None])
 
 
-def _reach(smooth: Smooth) -> Floats:
-    """Return the length scales about the middle of the box, in own units."""
-    half, box = 0.5 * smooth.lengths[None], smooth.boxes[int(np.argmax(smooth.weights))]
-    low, high = (box.outside(np.clip(0.5 + sign * half, 0.0, 1.0))[0] for sign in (-1.0, 1.0))
-    return np.asarray((high - low) * np.maximum(smooth.lengths, 1.0))
-
-
 def _decisive(options: Options) -> tuple[Any, ...]:
     """Return the options on which depends what is found."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
-    return options.method, units.of_process(options.scale), bounds
+    wrapping = dict(options.periodic or {}), tuple(options.geographic or ())
+    return options.method, units.of_process(options.scale), bounds, wrapping

@@ -40,7 +40,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
     if options.scales_by("std"):
         raise ValueError(
             "scale: found 'std', for which fit_files does not read files twice more; give the "
-            "standard deviations as numbers, one a feature"
+            "standard deviations as numbers, one per feature"
         )
     nowhere, features = trials.first_points(owner, rows.header(), options.asked)
     features = features.unseen()
@@ -61,16 +61,23 @@ def _corners(
     owner: str, options: Options, features: trials.Features, classes: Labels, rows: Rows
 ) -> Floats:
     """Return the lowest and the highest coordinates of trials that teach something."""
-    corners = np.empty((0, features.number))
+    corners, longitudes = np.empty((0, features.number)), np.zeros(0)
+    wraps = options.wraps(features)
     for batch in rows.read("bounds"):
         with batch.named():
             some = _trials(owner, batch, features, classes, options)
-            points, _ = learning.located(None, options, len(classes), some)
+            points, _ = learning.located(None, options, features, len(classes), some)
         ends = np.concatenate([corners, points])
         if len(ends):
             corners = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        if wraps.earth is not None:
+            longitudes = np.union1d(longitudes, points[:, wraps.earth[0]])
     if not len(corners):
         raise rows.nothing("no row that teaches anything")
+    if wraps.earth is not None:  # of which the ends do not tell the arc
+        more = np.repeat(corners[:1], len(longitudes), axis=0)
+        more[:, wraps.earth[0]] = longitudes
+        corners = np.concatenate([corners, more])
     return corners
 
 

@@ -32,7 +32,7 @@ from betafield.families import ContextFamily, Rate
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Parts that are kept apart before they are joined, at the most.
+# Parts that are kept apart before they are joined, at most.
 MOST_PARTS = 256
 # Trials that a process takes: beyond, what it believed before is lost in rounding.
 MOST_TRIALS = 1e15
@@ -236,6 +236,11 @@ class Sums:
         low = np.min([points.min(axis=0) for points in every], axis=0)
         high = np.max([points.max(axis=0) for points in every], axis=0)
         return np.stack([low, high], axis=1)
+
+    def values(self, feature: int) -> Floats:
+        """Return the values of a feature, sorted."""
+        every = [part.points[:, feature] for each in self.parts.values() for part in each]
+        return np.unique(np.concatenate(every))
 
     def rows(self) -> Rows:
         """Return all trials, in any order: contexts of one degree, fractions counted in."""

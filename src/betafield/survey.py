@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Points a feature, of a curve, of a map and of an average; places that an average is of.
+# Points per feature, of a curve, of a map and of an average; places that an average is of.
 CURVE, MAP, AVERAGE, AVERAGED = 300, 100, 60, 256
-# Points a feature that may be asked for.
+# Points per feature that may be asked for.
 FINEST = 10_000
 # Posteriors that are held at once.
 BLOCK = 1 << 14

@@ -1,4 +1,4 @@
-"""How an estimator is taught: every way to learn makes another field in the place of the last."""
+"""How an estimator is taught: every way of learning replaces its field by another one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from betafield.options import Options
 class Teachable(Learned):
     """An estimator that learns from trials, all at once, some at a time, or from other models."""
 
-    # Learning. Whoever changes the model holds its lock, and makes another field in its place:
-    # a failure leaves the model as it was, and who asks meanwhile asks the one before.
+    # Learning. A thread that changes the model holds its lock and replaces its field. So a
+    # failure leaves the model as it was, and questions meanwhile go to the previous field.
 
     def fit(
         self,
@@ -28,26 +28,27 @@ class Teachable(Learned):
         context: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Learn from trials at X, of shape (t, d), with outcomes y. Forgets earlier trials.
+        """Learn from trials at X, of shape (t, d), with outcomes y, and forget earlier trials.
 
         Parameters
         ----------
         X : array or dataframe of shape (t, d)
             Where the trials were made.
         y : array of shape (t,)
-            How each ended: two classes or more.
+            The outcome of each trial: two or more classes.
         sample_weight : array of shape (t,), default=None
-            A row of weight 2 is the same as the row twice.
+            A row of weight 2 counts as two identical rows.
         context : array of shape (t, p + 1), (1, p + 1) or (p + 1,), default=None
-            How each trial was distorted, or all of them: see `betafield.contexts`. None: not
-            at all, which is (0, 1).
+            How each trial, or all of them, were distorted; see `betafield.contexts`. None means
+            no distortion, which is (0, 1).
         groups : array of shape (t,), default=None
-            A label per trial: trials of a group (a chamber, a storm, a session) share something of
-            their own, and are not as good as independent ones. Answers are about the average group.
+            One label per trial. Trials of one group (a chamber, a storm, a session) share an
+            effect, so they carry less information than independent trials. Answers refer to the
+            average group.
 
         Examples
         --------
-        Two alternatives, so that half of what is not known is guessed right:
+        With two alternatives, half of the unknown answers are guessed correctly:
 
         >>> from betafield import SmoothBetaClassifier, contexts
         >>> X, y = [[0.1], [0.2], [0.3], [0.4]], [1, 0, 1, 1]
@@ -77,16 +78,16 @@ class Teachable(Learned):
         """Learn from more trials.
 
         After `settle`, the result is that of one `fit` on all trials, to the last bit, whatever
-        their order; before, length scales and weights that were found for up to a tenth fewer
-        trials may serve. Windows (a `bandwidth` that is given, or `method="windows"`) are always
-        settled, but unless `bounds` are given, those of the first data stay.
+        their order. Until then, length scales and weights that were estimated from up to a tenth
+        fewer trials may be used. Windows (a given `bandwidth`, or `method="windows"`) are always
+        settled, but keep the bounds of the first data unless `bounds` are given.
 
         Parameters
         ----------
         X, y, sample_weight, context, groups
-            As in `fit`. Trials with contexts and trials without may follow each other.
+            As in `fit`. Trials with and without contexts may be mixed.
         classes : array, default=None
-            All classes that may come, in the first call; None: those of the first y.
+            All classes that may occur, in the first call. None: those of the first y.
 
         Examples
         --------
@@ -118,12 +119,12 @@ class Teachable(Learned):
         groups: Any = None,
         overdispersion: str | None = None,
     ) -> Self:
-        """Learn from binomial rows: `successes` of `trials` at each row of X, under its context.
+        """Learn from binomial rows: `successes` out of `trials` at each row of X.
 
-        Rows whose trials share something (insects of one chamber) vary more than binomial. With
+        Rows whose trials share something (insects in one chamber) vary more than binomial. With
         `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a row
-        is learned: see `overdispersion_`. None takes all trials as independent. `groups` are as in
-        `fit`, for rows that share something.
+        is learned; see `overdispersion_`. None treats all trials as independent. `context` and
+        `groups` are as in `fit`, with one value per row.
 
         Examples
         --------
@@ -184,38 +185,38 @@ class Teachable(Learned):
     ) -> Self:
         r"""Learn from Parquet and CSV files, however large, as one `fit` on all rows would.
 
-        Files are read some rows at a time: memory goes with the number of distinct places, not
-        with that of the rows. They are read once to find the classes (the outcome alone), once to
-        find the domain unless `bounds` says it, and once to learn. The order of files and rows
-        does not matter, and trials learned earlier are forgotten.
+        Files are read in batches of rows, so memory depends on the number of distinct places, not
+        on the number of rows. They are read once to find the classes (the outcome alone), once to
+        find the domain unless `bounds` are given, and once to learn. The order of files and rows
+        does not matter. Earlier trials are forgotten.
 
         Parameters
         ----------
         paths : str, path, or list of them
-            Files that end in .parquet, .pq or .csv (with a line of names), folders and globs. A
-            file named twice is read once.
+            Files that end in .parquet, .pq or .csv (with a header), folders and globs. A file
+            that is named twice is read once.
         outcome : str, default=None
-            The column that says how each trial ended; or else `successes` and `trials`.
+            The column with the outcome of each trial, unless there are `successes` and `trials`.
         features : list of str, default=None
-            The columns that say where; None: all others, if all of them are numbers or named in
-            `categorical_features`.
+            The columns with the features. None: all other columns, if all of them are numbers or
+            named in `categorical_features`.
         successes, trials : str, default=None
-            The columns of counts, where a row stands for several trials.
+            The columns of counts, if a row stands for several trials.
         sample_weight : str, default=None
-            The column of weights, beside an outcome.
+            The column of weights, together with an outcome.
         context : array, list of str or callable, default=None
             How trials were distorted: one context for all rows; the columns of its Bernstein
-            coefficients; or a function that gets a `pyarrow.RecordBatch` with all columns of a
-            file and returns the contexts of its rows. See `betafield.contexts`.
+            coefficients; or a function that receives a `pyarrow.RecordBatch` with all columns of
+            a file and returns the contexts of its rows. See `betafield.contexts`.
         groups : str, default=None
-            The column of groups of trials, see `fit`.
+            The column with the group of each trial; see `fit`.
         overdispersion : None or "auto", default=None
-            Whether rows of counts may vary more than binomial, see `fit_counts`.
+            Whether rows of counts may vary more than binomial; see `fit_counts`.
         progress : bool, default=None
-            Whether to show how far it is and the time left; None: on a terminal, if `rich` is
+            Whether to show progress and the time left. None: on a terminal, if `rich` is
             installed.
         batch_rows : int, default=131072
-            Rows that are read at once.
+            Number of rows to read at once.
 
         Examples
         --------
@@ -249,11 +250,11 @@ class Teachable(Learned):
         return self
 
     def settle(self) -> Self:
-        """Learn length scales, widths and weights from all trials, if that is due.
+        """Estimate length scales, widths and weights from all trials, if they are out of date.
 
-        Where `partial_fit` and questions take turns, those found for up to a tenth fewer trials
-        serve until then, and `settled_` is False. After settling, what was learned is a function of
-        the trials and the options alone, to the last bit: whatever the order, batches and merges.
+        If `partial_fit` and questions alternate, estimates from up to a tenth fewer trials are
+        reused, and `settled_` is False. After settling, what was learned depends only on the
+        trials and the options, to the last bit, whatever the order, batches and merges.
 
         Examples
         --------
@@ -269,11 +270,11 @@ class Teachable(Learned):
         return self
 
     def merge(self, other: Teachable) -> Self:
-        """Take in all trials of another fitted model.
+        """Add all trials of another fitted model.
 
-        The result is that of one `fit` on all trials, to the last bit. Windows (a `bandwidth` that
-        is given, or `method="windows"`) must measure in the same units for that, so give both
-        models the same `bounds`.
+        The result is that of one `fit` on all trials, to the last bit. Windows (a given
+        `bandwidth`, or `method="windows"`) must use the same units for this, so give both models
+        the same `bounds`.
 
         Examples
         --------
@@ -307,13 +308,13 @@ class Teachable(Learned):
     def _of_labels(
         self, known: AnyField | None, X: Any, y: Any, classes: Any, **columns: Any
     ) -> AnyField:
-        """Return the field that knows these trials too."""
+        """Return the field that also knows these trials."""
         owner = type(self).__name__
         return teaching.by_labels(owner, self._options(), known, X, y, classes, **columns)
 
     def _of_counts(
         self, known: AnyField | None, X: Any, successes: Any, held: Any, **columns: Any
     ) -> AnyField:
-        """Return the field that knows these binomial rows too."""
+        """Return the field that also knows these binomial rows."""
         owner = type(self).__name__
         return teaching.by_counts(owner, self._options(), known, X, successes, held, **columns)

@@ -1,6 +1,6 @@
-"""How often intervals hold what they should, on functions of yours.
+"""How often intervals hold the truth, on functions that you supply.
 
-Trials are simulated from a probability that is known, learned from, and forgotten, many times.
+Trials are simulated from a known probability and learned, many times over.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ class Held(NamedTuple):
     Parameters
     ----------
     share : float
-        Of all intervals; of simultaneous ones, of the data sets none of whose intervals missed.
+        Share of the intervals that hold the truth; for simultaneous intervals, share of the data
+        sets in which all of them do.
     standard_error : float
-        Of that share, from the differences between data sets.
+        Standard error of that share, from the differences between data sets.
     width : float
         Mean width of the intervals.
     worst : float
-        The least share at any point.
+        The lowest share at any point.
     """
 
     share: float
@@ -81,18 +82,18 @@ def coverage(
     function : callable
         X → π(x), points (n, d) of the unit cube to probabilities (n,).
     d, t, runs : int
-        Features; trials of a data set, at points drawn evenly; data sets.
+        Number of features; of trials per data set, at uniform random points; of data sets.
     lipschitz : float, default=None
-        L of the function: bands are measured too, pointwise and simultaneous.
+        L of the function. If it is given, pointwise and simultaneous bands are measured too.
     level : float, default=0.95
-        That of the intervals.
+        The level of the intervals.
     model : SmoothBetaClassifier, default=None
-        What learns, left as it is; None: the default model over the unit cube.
+        The model to use; it is not changed. None: the default model over the unit cube.
     context : array of shape (p + 1,) or (t, p + 1), or callable, default=None
-        How trials are distorted, see `betafield.contexts`; a callable gets a random generator and
-        t, and returns the contexts of one data set.
+        How trials are distorted, see `betafield.contexts`. A callable receives a random generator
+        and t, and returns the contexts of one data set.
     points : int or array of shape (m, d), default=100
-        Where intervals are asked for; so many points spread evenly.
+        The points at which intervals are checked, or their number; they are then spread evenly.
     random_state : int, Generator or None
         Seed.
 
@@ -143,7 +144,7 @@ def _points(points: Any, d: int) -> Floats:
 def _probabilities(function: Callable[[Floats], npt.ArrayLike], X: Floats) -> Floats:
     checks.require(callable(function), "function", function, "a function of points is needed")
     values = checks.array("function", function(X))
-    checks.shaped("function", values, (len(X),), f"one value a point is needed, ({len(X)},)")
+    checks.shaped("function", values, (len(X),), f"one value per point is needed, ({len(X)},)")
     good = (values >= 0.0) & (values <= 1.0)
     if not good.all():
         row = int(np.argmin(good))

@@ -3,14 +3,15 @@
 All that comes from users passes through here. Errors name the argument, the first offending
 row, what was found and what is allowed.
 
-Trials are kept as int64 columns, one a class: how many trials ended so. Fractional weights
-take a second column a class, in units of 2⁻³²: sums stay integers, so that the order of the
+Trials are kept as int64 columns, one per class: how many trials ended so. Fractional weights
+take a second column per class, in units of 2⁻³²: sums stay integers, so that the order of the
 trials, batches and merges can never be seen in a result.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ HIGHEST = bernstein.HIGHEST
 MOST_IN_ONE = 32
 ONE_OR_EACH = (
     "if these are the coefficients of one context for all rows, give them as one row (1, p + 1), "
-    "and if they are one number a row, make contexts of them, such as contexts.background(rate)"
+    "and if they are one number per row, make contexts of them, such as contexts.background(rate)"
 )
 # What is asked for where nothing is said of columns of X.
 NUMBERS = Asked()
@@ -258,7 +259,7 @@ def _has_words_of_its_own(X: Any) -> bool:
 
 
 def labels(y: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return y as one label a row, none of them missing."""
+    """Return y as one label per row, none of them missing."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     array = checks.cells("y", y)
@@ -313,20 +314,20 @@ def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
 def _missing(value: Any) -> bool:
     """Return whether a value is None, NaN, masked, or pandas' NA, which will not say so."""
     try:
-        return value is None or value is np.ma.masked or bool(value != value)  # noqa: PLR0124
+        return value is None or value is np.ma.masked or bool(operator.ne(value, value))
     except TypeError:
         return True
 
 
 def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return one row a class, telling which trials ended so."""
+    """Return one row per class, telling which trials ended so."""
     columns = np.array([y == label for label in classes])
     checks.require_all(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
     return columns
 
 
 def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | None:
-    """Return one weight a row, or None where all count alike.
+    """Return one weight per row, or None where all count alike.
 
     One at least must count, unless these are a part only of the rows to learn from.
     """
@@ -343,11 +344,11 @@ def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | 
 def _require_weight(array: Floats) -> None:
     """Raise unless one weight at least is large enough to be counted."""
     if not array.any():
-        raise ValueError("sample_weight: all weights are zero; one at least must be positive")
+        raise ValueError("sample_weight: all weights are zero; at least one must be positive")
     if array.max() < 0.5 / FRACTIONS:
         raise ValueError(
             f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
-            "count as zero, and one at least must be larger"
+            "count as zero, and at least one must be larger"
         )
 
 
@@ -409,7 +410,7 @@ def context(values: Any, n_rows: int) -> Context | None:
         )
     if array.ndim > 2:
         raise ValueError(
-            f"context: found shape {array.shape}; one row of coefficients a row of X is needed, "
+            f"context: found shape {array.shape}; one row of coefficients per row of X is needed, "
             "or one row for all"
         )
     if array.shape[-1] > HIGHEST + 1:
@@ -484,7 +485,7 @@ def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) ->
             "there cannot be more successes than trials"
         )
     if not (part or held.any()):
-        raise ValueError("trials: all are zero; one at least must be positive")
+        raise ValueError("trials: all are zero; at least one must be positive")
     require_countable("trials", held)
     return np.array([held - won, won])
 
@@ -502,13 +503,13 @@ def _counts(name: str, values: Any, n_rows: int) -> Ints:
 
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
-    """Return one finite number a row; one number alone stands for all rows."""
+    """Return one finite number per row; one number alone stands for all rows."""
     array = checks.array(name, values)
     if array.ndim == 0:
         array = np.full(n_rows, float(array))
     if array.ndim != 1:
         raise ValueError(
-            f"{name}: found an array of shape {array.shape}; one value a row is needed"
+            f"{name}: found an array of shape {array.shape}; one value per row is needed"
         )
     _require_length(name, array, n_rows)
     checks.require_all(np.isfinite(array), name, array, FINITE)
@@ -518,5 +519,5 @@ def _column(name: str, values: Any, n_rows: int) -> Floats:
 def _require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
     if len(values) != n_rows:
         raise ValueError(
-            f"{name}: found {len(values)} rows where X has {n_rows}; one a row of X is needed"
+            f"{name}: found {len(values)} rows where X has {n_rows}; one per row of X is needed"
         )

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks
+from betafield import checks, earth
+from betafield.wraps import Wraps, arc_of, chord_of, is_chord
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,6 +24,9 @@ SCALES = ("auto", "range", "std", "rank", "log")
 APART = 2.0**-20
 # Those of a process only, which may be given feature by feature.
 CURVED = ("range", "rank", "log")
+
+
+NEVER = Wraps(())
 
 
 @dataclass(frozen=True)
@@ -41,45 +45,123 @@ class Units:
 
     origin: Floats
     unit: Floats
+    wraps: Wraps = NEVER
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a point in scaled units: two of a circle, three of the sphere."""
+        return len(self.origin) + self.wraps.more
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """Radii of circles, and of the sphere, in scaled units."""
+        each = [period / (2.0 * np.pi) for period in self.wraps.periods]
+        if self.wraps.earth is not None:
+            each[self.wraps.earth[1]] = earth.TURN / (2.0 * np.pi)
+        return tuple(float(one / unit) for one, unit in zip(each, self.unit, strict=False) if one)
+
+    def straight(self, width: float) -> float:
+        """Return the straight distance that is as far as one along the circle, or the sphere."""
+        return chord_of(width, *self.radii) if is_chord(self.wraps) else width
+
+    def told(self, widths: Floats) -> Floats:
+        """Return distances along the circle, or the sphere, for straight ones."""
+        if not is_chord(self.wraps):
+            return widths
+        return np.array([arc_of(float(width), *self.radii) for width in widths])
+
+    def sides(self, bounds: Floats) -> Floats:
+        """Return the lengths of a domain (d, 2), in scaled units."""
+        spans = bounds[:, 1] - bounds[:, 0]
+        if self.wraps.earth is not None:
+            i, j = self.wraps.earth
+            spans[i] *= np.cos(np.radians(bounds[j].mean()))
+        return np.asarray(spans / self.unit)
 
     def scaled(self, X: Floats) -> Floats:
         """Return X, of shape (m, d), in scaled units; too far to be told is infinitely far."""
+        if self.wraps:
+            return np.ascontiguousarray(self._rounded(X).T)
         with np.errstate(over="ignore"):
             return (X - self.origin) / self.unit
 
     def axes(self, X: Floats) -> Floats:
         """Return X in scaled units as a new array of shape (d, m), an axis a row."""
+        if self.wraps:
+            return self._rounded(X)
         out = np.empty(X.shape[::-1])
         np.subtract(X.T, self.origin[:, None], out=out)
         out /= self.unit[:, None]
         return out
 
-    def among(self, numeric: list[int], every: Floats) -> Units:
+    def among(self, numeric: list[int], every: Floats, wraps: Wraps) -> Units:
         """Return units of these features among others whose different values are out of reach.
 
-        `every` has one row per feature.
+        `every` has one row per feature, and `wraps` tells which of them wrap around.
         """
         if len(numeric) == len(every):
             return self
         origin, unit = np.zeros(len(every)), np.full(len(every), APART)
         origin[numeric], unit[numeric] = self.origin, self.unit
-        return Units(origin, unit)
+        return Units(origin, unit, wraps)
 
     def restored(self, axes: Floats) -> Floats:
         """Return scaled axes (d, m) as points (m, d) in the user's units."""
+        if self.wraps:
+            return self._unrounded(axes)
         with np.errstate(invalid="ignore"):
             steps = np.where(np.isfinite(self.unit)[:, None], axes * self.unit[:, None], 0.0)
         return (steps + self.origin[:, None]).T
 
+    def _rounded(self, X: Floats) -> Floats:
+        """Return points (m, d) as coordinates (D, m) of lines, circles and the sphere."""
+        rows: list[Floats] = []
+        for a, (x, kind) in enumerate(
+            zip(np.ascontiguousarray(X.T), self.wraps.scales, strict=True)
+        ):
+            if kind == "period":
+                angle, radius = x * (2.0 * np.pi / self.wraps.periods[a]), self._radius(a)
+                rows += [radius * np.cos(angle), radius * np.sin(angle)]
+            elif kind == "latitude":
+                rows += list(
+                    self._radius(a) * earth.vectors(X[:, self.wraps.scales.index("longitude")], x)
+                )
+            elif not kind:
+                with np.errstate(over="ignore"):
+                    rows.append((x - self.origin[a]) / self.unit[a])
+        return np.stack(rows) + 0.0
 
-def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) -> Units:
+    def _unrounded(self, axes: Floats) -> Floats:
+        """Return the points (m, d) of such coordinates."""
+        out, rows = np.empty((axes.shape[1], len(self.origin))), iter(axes)
+        for a, kind in enumerate(self.wraps.scales):
+            if kind == "period":
+                x, y = next(rows), next(rows)
+                share = np.mod(np.arctan2(y, x) / (2.0 * np.pi), 1.0)
+                out[:, a] = np.where(share < 1.0, share, 0.0) * self.wraps.periods[a]
+            elif kind == "latitude":
+                found = earth.places(np.stack([next(rows), next(rows), next(rows)]))
+                out[:, self.wraps.scales.index("longitude")], out[:, a] = found
+            elif not kind:
+                step = next(rows) * self.unit[a] if np.isfinite(self.unit[a]) else 0.0
+                out[:, a] = step + self.origin[a]
+        return out
+
+    def _radius(self, feature: int) -> float:
+        own = self.wraps.periods[feature] or earth.TURN
+        return float(own / (2.0 * np.pi) / self.unit[feature])
+
+
+def measure(
+    scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats], wraps: Wraps = NEVER
+) -> Units:
     """Return the units that `scale` asks for, given the domain and the first data.
 
     `weigh()` gives the weight of each row of X; only standard deviations ask for it.
     """
     d = X.shape[1]
     if scale is None:
-        return Units(np.zeros(d), np.ones(d))
+        return Units(np.zeros(d), np.ones(d), wraps)
     given = checked_scale(scale, d)
     if is_curved(scale):
         raise ValueError(
@@ -87,10 +169,23 @@ def measure(scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats]) 
             "measured by 'auto', 'range', 'std', None, or one number per feature"
         )
     if given is not None:
-        return Units(bounds[:, 0], given)
+        _require_alike(given, wraps)
+        return Units(bounds[:, 0], given, wraps)
     require_span(bounds)
     unit = _deviations(X, weigh()) if scale == "std" else bounds[:, 1] - bounds[:, 0]
-    return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf))
+    if wraps.earth is not None:
+        each = list(wraps.earth)
+        unit[each] = earth.region(*bounds[each].ravel().tolist()).extent or 1.0
+    return Units(bounds[:, 0], np.where(unit > 0, unit, np.inf), wraps)
+
+
+def _require_alike(unit: Floats, wraps: Wraps) -> None:
+    """Raise for units of longitude and latitude that differ."""
+    if wraps.earth is not None and unit[wraps.earth[0]] != unit[wraps.earth[1]]:
+        raise ValueError(
+            f"scale: found {unit[list(wraps.earth)].tolist()} for longitude and latitude; both are "
+            "degrees along great circles, so one number is needed for both"
+        )
 
 
 def is_curved(scale: Any) -> bool:

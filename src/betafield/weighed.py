@@ -1,4 +1,4 @@
-"""The components of a field as a table: `weights_`."""
+"""The components of a field as a table, `weights_`, and how far the heaviest reaches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from betafield.process.found import Found
     from betafield.process.model import Smooth
 
+Floats = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
 
 
@@ -52,3 +53,11 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
 
 def _units(scale: tuple[str, ...]) -> str:
     return ", ".join(scale) or "range"
+
+
+def reach(smooth: Smooth) -> Floats:
+    """Return the length scales about the middle of the box, in own units."""
+    box = smooth.boxes[int(np.argmax(smooth.weights))]
+    half = np.diag(0.5 * smooth.lengths)
+    low, high = (box.outside(np.clip(0.5 + sign * half, 0.0, 1.0)) for sign in (-1.0, 1.0))
+    return np.asarray(np.diag(high - low) * np.maximum(smooth.lengths, 1.0))

@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from betafield import SmoothBetaClassifier, load
+from betafield import SmoothBetaClassifier, contexts, load
 from betafield.answers import area
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.process import averages
@@ -84,6 +84,40 @@ def test_a_contrast_has_the_law_of_draws(model):
     reach = middle - low
     assert abs(np.log(ratio.median()[0]) - middle) < 0.4 * reach
     assert np.log(ratio.ppf(0.025)[0]) == pytest.approx(low, abs=0.5 * reach)
+
+
+@pytest.mark.parametrize("n", [40, 150])
+def test_averages_of_distorted_trials_are_those_of_weighed_draws(n):
+    """By many more draws, of another seed."""
+    rng = np.random.default_rng(n)
+    x = rng.random((n, 1))
+    y = rng.random(n) < 0.5 + 0.48 * (0.2 + 0.6 * x[:, 0])
+    model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(
+        x, y, context=contexts.guess_lapse(guess=0.5, lapse=0.02)
+    )
+    X = np.linspace(0, 0.4, 41)[:, None]
+    drawn = model.draws(X, size=8_000, random_state=9).mean(axis=1)
+    found = model.average(X)
+    assert abs(found.mean()[0] - drawn.mean()) < 0.25 * drawn.std()
+    assert found.std()[0] == pytest.approx(drawn.std(), rel=0.2)
+    again = SmoothBetaClassifier(bounds=[(0, 1)]).fit(
+        x[::-1], y[::-1], context=contexts.guess_lapse(guess=0.5, lapse=0.02)
+    )
+    np.testing.assert_array_equal(again.average(X).interval(), found.interval())
+    gap = model.contrast(X, X + 0.6)
+    assert gap.mean()[0] == pytest.approx(
+        found.mean()[0] - model.average(X + 0.6).mean()[0], abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("mean", "share"), [(0.02, 0.3), (0.5, 0.05), (0.97, 0.6), (0.3, 0.95)])
+def test_log_odds_have_the_moments_asked_for(mean, share):
+    deviation = share * np.sqrt(mean * (1 - mean))
+    centre, s = area.with_moments(np.array([mean]), np.array([deviation]))
+    z = stats.norm.ppf((np.arange(400_000) + 0.5) / 400_000)
+    found = expit(centre[0] + s[0] * z)
+    assert found.mean() == pytest.approx(mean, abs=1e-4)
+    assert found.std() == pytest.approx(deviation, rel=1e-2)
 
 
 def test_the_average_over_one_point_is_its_posterior():
@@ -285,7 +319,8 @@ def test_the_last_step_of_a_pipeline_is_asked():
 
 
 def test_a_dask_model_answers_after_compute():
-    dask_array = pytest.importorskip("dask.array")
+    import dask.array as dask_array
+
     from betafield.dask import SmoothBetaClassifier as Spread
 
     X, y = smooth(200)

@@ -420,7 +420,7 @@ def test_scales_of_contexts_are_learned(tired):
 @pytest.mark.parametrize(
     ("context", "message"),
     [
-        ([0.0, 1.0, 1.0], "context: found 3 coefficients a row; two are needed"),
+        ([0.0, 1.0, 1.0], "context: found 3 coefficients per row; two are needed"),
         ([[0.0, 1.0]] * 3, "context: found 3 rows where X has 200"),
         ([0.0, 1.5], "context column 1.*found 1.5"),
         ([[0.0, np.nan]] * 200, "context row 0"),

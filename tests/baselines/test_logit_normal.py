@@ -48,6 +48,7 @@ def relative_error(value, truth):
 # Moments.
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("mean", [0.0, 0.7, -3.0, 12.0, -80.0])
 def test_moments_are_right_to_rounding(mean, variance):

@@ -303,7 +303,7 @@ def test_samples_never_come_from_absent_components(rng):
     [
         (([[0.0, np.nan]], 1.0, 1.0), "log_weights row 0, column 1: found NaN; numbers below"),
         (([[0.0], [np.inf]], 1.0, 1.0), "log_weights row 1, column 0: found inf"),
-        (([[0.0], [-np.inf]], 1.0, 1.0), "log_weights row 1: found -inf only; one at least"),
+        (([[0.0], [-np.inf]], 1.0, 1.0), "log_weights row 1: found -inf only; at least one"),
         (
             ([[0.0, 0.0]], [[1.0, 0.0]], 1.0),
             "alpha row 0, column 1: found 0.0; shapes must be positive and finite",

@@ -91,7 +91,7 @@ def slice_sampled(rows, link, phi, steps, rng):
     return np.array(out).T
 
 
-@pytest.mark.parametrize("link", [LOGIT, SOFT])
+@pytest.mark.parametrize("link", [LOGIT, pytest.param(SOFT, marks=pytest.mark.long)])
 def test_draws_agree_with_slice_sampling(link):
     """Under guesses, where Laplace's law is too symmetric."""
     X, y = trials(60, 3)

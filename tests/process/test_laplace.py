@@ -133,7 +133,7 @@ class Given(Kernel):
     def __init__(self, functions):
         self.functions = functions
 
-    def __call__(self, X, Y=None, eval_gradient=False):  # noqa: ARG002
+    def __call__(self, X, Y=None, **_):
         P = matrix(self.functions, X)
         return P @ (P if Y is None else matrix(self.functions, Y)).T
 

@@ -42,12 +42,23 @@ def test_sums_are_those_of_windows(places, queries, stretch):
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
     own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none
-    left = Left(own, 0.5 * weight[own], values[np.arange(len(queries)), own])
+    each = np.arange(len(queries))
+    is_own = own[:, None] == np.arange(len(places))
+    # Half of its own place is left out by each query; then all of it, by all queries together.
+    left = Left(own, 0.5 * weight[own], values[each, own], each, each + 1)
+    check_means(queries, places, values, weight * (1.0 - 0.5 * is_own), stretch, left, weight)
+    values[:] = values[0]
+    once = np.unique(own)
+    left = Left(once, weight[once], values[0, once], 0 * each, np.full_like(each, len(once)))
+    check_means(queries, places, values, weight * ~is_own.any(axis=0), stretch, left, weight)
+
+
+def check_means(queries, places, values, remaining, stretch, left, weight):
+    """Means over windows are those of what remains; of nothing, none."""
     means = window_means(queries, places, values, weight, stretch, left)
     apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
-    less = 0.5 * (own[:, None] == np.arange(len(places)))
     for b, width in enumerate(WIDTHS):
-        held = (apart <= width) * weight * (1.0 - less)
+        held = (apart <= width) * remaining
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(means[:, b], (held * values).sum(1) / held.sum(1))
 
@@ -55,10 +66,10 @@ def test_sums_are_those_of_windows(places, queries, stretch):
 def test_rungs_at_the_very_ends_of_windows():
     for width in WIDTHS[1:-1]:
         for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
-            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0)
+            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0, False)
             assert found == np.searchsorted(WIDTHS, reach)
-    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0) == 1
-    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0) == len(WIDTHS) - 1
+    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0, False) == 1
+    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0, False) == len(WIDTHS) - 1
 
 
 @pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])

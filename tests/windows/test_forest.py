@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from betafield import _threads
 from betafield.windows import Brute, Forest, Places, Shifts, Standing
-from betafield.windows import forest as forest_module
 from betafield.windows.base import concatenate, metric_code
+from betafield.windows.forest import Limits
+
+# Indexes of a few places are kept apart, so that small forests have many trees.
+SMALL = Limits(small=2)
 
 
 def batch(rng, n, d, width=2):
@@ -36,19 +39,12 @@ def grown(forest, batches):
     return forest
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Indexes of a few places are kept apart, so that small forests have many trees."""
-    monkeypatch.setattr(forest_module, "SMALL", 2)
-
-
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_inserting_in_batches_gives_the_sums_of_all(d, metric):
     rng = np.random.default_rng(d)
     batches = [batch(rng, n, d) for n in (1, 1, 3, 50, 2, 7, 150, 1, 30)]
-    forest = grown(Forest(d, metric), batches)
+    forest = grown(Forest(d, metric, SMALL), batches)
     queries = np.concatenate([rng.uniform(size=(20, d)), batches[3].axes.T[:10]])
     expected = brute(batches, d, metric).sums(queries, 0.2)
     assert len(forest.indexes) > 1
@@ -56,11 +52,10 @@ def test_inserting_in_batches_gives_the_sums_of_all(d, metric):
     assert forest.totals.tolist() == sum(b.counts.sum(axis=1) for b in batches).tolist()
 
 
-@pytest.mark.usefixtures("small")
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 2))
 def test_each_tree_is_larger_than_all_after_it(ns, d):
     rng = np.random.default_rng(len(ns))
-    forest = Forest(d)
+    forest = Forest(d, limits=SMALL)
     for n in ns:
         forest = forest.insert(Places(rng.uniform(size=(d, n)), np.ones((1, n), dtype=np.int64)))
         found = sizes(forest)
@@ -75,21 +70,19 @@ def test_small_trees_are_not_kept_apart():
     assert sizes(grown(Forest(2), batches)) == [5000, 20]
 
 
-@pytest.mark.parametrize("limit", ["WAITING", "WAITING_SIZE", "WAITING_ROWS"])
-def test_small_batches_wait_for_a_query_up_to_a_limit(limit, monkeypatch):
-    monkeypatch.setattr(forest_module, limit, 10)
+@pytest.mark.parametrize("limit", ["waiting", "batch", "rows"])
+def test_small_batches_wait_for_a_query_up_to_a_limit(limit):
     rng = np.random.default_rng(0)
     batches = [batch(rng, n, 2) for n in (3, 4, 5, 2000, 30, 6, 7, 8, 3000, *range(1, 15))]
-    forest = Forest(2)
+    forest = Forest(2, limits=Limits(**{limit: 10}))
     for b in batches:
         forest = forest.insert(copied(b))
     queries = rng.uniform(size=(20, 2))
     assert np.array_equal(forest.sums(queries, 0.2), brute(batches, 2).sums(queries, 0.2))
 
 
-def test_few_rows_wait_however_large_their_batches(monkeypatch):
-    monkeypatch.setattr(forest_module, "WAITING_ROWS", 100)
-    rng, forest = np.random.default_rng(0), Forest(2)
+def test_few_rows_wait_however_large_their_batches():
+    rng, forest = np.random.default_rng(0), Forest(2, limits=Limits(rows=100))
     for n in rng.integers(1, 60, size=50):
         forest = forest.insert(batch(rng, n, 2))
         assert sum(waiting.size for waiting in forest._state[1]) <= 100
@@ -130,12 +123,12 @@ def test_forests_that_share_waiting_batches_do_not_disturb_each_other():
     assert np.array_equal(second.sums(queries, 0.2), brute(batches, 2).sums(queries, 0.2))
 
 
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("d", [1, 2])
 def test_merging_leaves_both_forests_as_they_were(d):
     rng = np.random.default_rng(d)
     batches = [batch(rng, n, d) for n in (100, 30, 5, 100, 40, 2)]
-    left, right = grown(Forest(d), batches[:3]), grown(Forest(d), batches[3:])
+    none = Forest(d, limits=SMALL)
+    left, right = grown(none, batches[:3]), grown(none, batches[3:])
     queries = rng.uniform(size=(30, d))
     before = left.sums(queries, 0.1), right.sums(queries, 0.1)
     merged = left.merge(right)
@@ -144,17 +137,17 @@ def test_merging_leaves_both_forests_as_they_were(d):
     assert np.array_equal(right.sums(queries, 0.1), before[1])
 
 
-@pytest.mark.usefixtures("small")
 def test_statistics_that_come_later_are_zero_before():
     rng = np.random.default_rng(0)
     narrow, wide = batch(rng, 200, 2, width=1), batch(rng, 60, 2, width=3)
     queries = rng.uniform(size=(20, 2))
     expected = brute([narrow.widened(3), wide], 2).sums(queries, 0.3)
-    waiting = Forest(2).insert(copied(narrow)).insert(copied(wide))
-    for forest in (grown(Forest(2), [narrow, wide]), waiting, grown(Forest(2), [wide, narrow])):
+    none = Forest(2, limits=SMALL)
+    waiting = none.insert(copied(narrow)).insert(copied(wide))
+    for forest in (grown(none, [narrow, wide]), waiting, grown(none, [wide, narrow])):
         assert forest.width == 3
         assert np.array_equal(forest.sums(queries, 0.3), expected)
-    assert np.array_equal(Forest(2).insert(narrow).merge(forest).totals[1:], forest.totals[1:])
+    assert np.array_equal(none.insert(narrow).merge(forest).totals[1:], forest.totals[1:])
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2, 5, -1, -100])
@@ -188,7 +181,6 @@ class Counted:
         return self.index.sums(queries, radius)
 
 
-@pytest.mark.usefixtures("small")
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.sampled_from([0.1, 0.3])), min_size=1, max_size=10),
     st.integers(1, 3),
@@ -196,7 +188,7 @@ class Counted:
 )
 def test_what_is_asked_again_has_the_sums_of_all_trials_so_far(steps, d, distorted):
     rng = np.random.default_rng(0)
-    queries, batches, forest = rng.uniform(size=(9, d)), [], Forest(d)
+    queries, batches, forest = rng.uniform(size=(9, d)), [], Forest(d, limits=SMALL)
     standing = Standing(queries)
     for n, radius in steps:
         batches.append(batch(rng, n, d))

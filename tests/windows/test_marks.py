@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from betafield import lattice
 from betafield.windows import Brute, Forest, KDTree, Line, Places, Shifts
-from betafield.windows import forest as forest_module
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, concatenate, metric_code
+from betafield.windows.forest import Limits
 from betafield.windows.kdtree import LEAF_SIZE
 
 
@@ -72,8 +72,7 @@ def test_trials_alike_become_one_place(sized):
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_forests_align_batches_that_reach_different_shifts(d, monkeypatch):
-    monkeypatch.setattr(forest_module, "SMALL", 2)
+def test_forests_align_batches_that_reach_different_shifts(d):
     batches = [
         plain(0, 400, d),
         generated(1, 190, d, widest=0.3),
@@ -84,7 +83,7 @@ def test_forests_align_batches_that_reach_different_shifts(d, monkeypatch):
     queries = np.random.default_rng(9).uniform(size=(50, d))
     expected = brute(batches, d)
     for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]):
-        forest = Forest(d)
+        forest = Forest(d, limits=Limits(small=2))
         for i in order:
             forest = forest.insert(copied(batches[i]))
             assert forest.indexes

@@ -9,7 +9,10 @@ with the covariance of the coefficients in which the hyper-parameters are not kn
 residual windows the process counts by (1 − β), and what windows themselves leave open,
 √((1 − β) τ) e(x), has the correlation of their width; so it is at levels that were never seen and
 beyond the domain. With windows alone that is all: points are correlated as far as windows reach.
-Of monotone fields, mean and covariance are those of their draws.
+
+Under contexts π may be far from linear in what the trials tell (Laplace's law is symmetric where π
+saturates): mean and covariance are then those of draws, which are weighed against the likelihood
+(`betafield.process.draws`). So are those of monotone fields.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ from scipy.special import ndtri
 from betafield import checks
 from betafield.methods import AnyField
 from betafield.monotone import Monotone
-from betafield.posteriors import LatentNormal
+from betafield.posteriors import LatentNormal, Sampled
 from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
+from betafield.posteriors.latent import moments
 from betafield.process import averages, law, linear
-from betafield.process.design import design, pooled
+from betafield.process.design import Design, design, pooled
+from betafield.process.draws import Fields
 from betafield.process.found import Window
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
@@ -37,6 +42,7 @@ from betafield.process.links import LOGIT
 from betafield.process.model import Beliefs, Smooth
 from betafield.process.pooled import Spread
 from betafield.process.residuals import log_odds
+from betafield.process.wrapped import Kinds, laid
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +55,7 @@ PAIRS, WAVES = 256, 64
 STEPS, NEAR, LEAST, WIDEST = 40, 1e-4, 1e-12, 20.0
 # Averages are kept so far from 0 and 1.
 INNER = 1e-9
-# Points of monotone fields that are asked at a time.
+# Points of drawn fields that are asked at a time.
 BLOCK = 4_096
 
 
@@ -62,28 +68,37 @@ class Averages(NamedTuple):
     means : array of shape (c, a)
         Of the averages, per component.
     covariances : array of shape (c, a, a)
+    is_linear : bool
+        Whether covariances are those of fields that are linear in what is unknown, or their own.
     """
 
     weights: Floats
     means: Floats
     covariances: Floats
+    is_linear: bool = True
 
 
-def average(field: AnyField, points: Floats, weights: Any = None, by: Any = None) -> LatentNormal:
+def average(
+    field: AnyField, points: Floats, weights: Any = None, by: Any = None
+) -> LatentNormal | Sampled:
     """Return the posterior of the average over points, or of one average per area."""
     counted, names = shares("weights", weights, len(points)), None if by is None else named(by)
-    found = []
-    for number, rows in enumerate(groups(by, len(points))):
-        own = normalised("weights", counted[rows], names and names[number])
-        found.append(laws(averages_of(field, points[rows], own[None])))
-    return LatentNormal(joined(found))
+    areas = [
+        (points[rows], normalised("weights", counted[rows], names and names[number])[None])
+        for number, rows in enumerate(groups(by, len(points)))
+    ]
+    drawn = _drawn(field)
+    if drawn is not None:
+        return Sampled(np.clip(np.hstack([_averaged(drawn, *each) for each in areas]), 0.0, 1.0))
+    return LatentNormal(joined([laws(averages_of(field, *each)) for each in areas]))
 
 
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     """Return what is believed of averages over points with shares (a, m), which add up to 1."""
+    drawn = _drawn(field)
+    if drawn is not None:
+        return _of_draws(drawn, points, shares)
     if isinstance(field, SmoothField):
-        if isinstance(field.answering, Monotone):
-            return _of_monotone(field.answering, points, shares)
         return _of_smooth(field.smooth[0], points, shares, field.options.n_jobs)
     post = field.posterior(points)
     x = field.units.scaled(points) / field.width
@@ -92,20 +107,37 @@ def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
     return Averages(np.ones(1), mean[None], spread[None])
 
 
-def _of_monotone(fields: Monotone, points: Floats, shares: Floats) -> Averages:
-    """Return mean and covariance of averages over fields that were drawn and made monotone."""
-    each = np.zeros((fields.size, len(shares)))
-    for some in blocks(len(points), BLOCK):
-        each += _product(fields.at(points[some]), shares[:, some].T)
+def _drawn(field: AnyField) -> Monotone | Fields | None:
+    """Return the draws that averages are read off; None if a linear field is near enough."""
+    if not isinstance(field, SmoothField):
+        return None
+    if isinstance(field.answering, Monotone):
+        return field.answering
+    is_weighed = field.totals.distorted and any(m.is_weighed for m in field.smooth[0].members)
+    return field.drawn if is_weighed else None
+
+
+def _of_draws(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Averages:
+    """Return mean and covariance of averages over fields that were drawn."""
+    each = _averaged(drawn, points, shares)
     mean = each.mean(axis=0)
-    spread = _product((each - mean).T, each - mean) / fields.size
-    return Averages(np.ones(1), mean[None], spread[None])
+    spread = _product((each - mean).T, each - mean) / drawn.size
+    return Averages(np.ones(1), mean[None], spread[None], is_linear=False)
+
+
+def _averaged(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Floats:
+    """Return the averages of every field, shape (size, a)."""
+    each = np.zeros((drawn.size, len(shares)))
+    for some in blocks(len(points), BLOCK):
+        each += _product(drawn.at(points[some]), shares[:, some].T)
+    return each
 
 
 def laws(found: Averages) -> Laws:
     """Return the law of every average, normal in log-odds per component."""
     deviations = np.sqrt(np.maximum(np.diagonal(found.covariances, axis1=1, axis2=2), 0.0))
-    centre, deviation = in_log_odds(found.means.ravel(), deviations.ravel())
+    told = in_log_odds if found.is_linear else with_moments
+    centre, deviation = told(found.means.ravel(), deviations.ravel())
     shape, links = found.means.shape, (LOGIT,) * len(found.weights)
     return Laws(links, found.weights, centre.reshape(shape), deviation.reshape(shape))
 
@@ -120,7 +152,7 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     s = r / np.sqrt(np.maximum(1.0 - np.pi / 8.0 * r**2, 0.1))
     for _ in range(STEPS):
         square = 1.0 + np.pi / 8.0 * s**2
-        centre = averages.centred(LOGIT, mean, s, log_odds(mean) * np.sqrt(square))
+        centre = averages.centred(LOGIT, mean, s, averages.guessed(LOGIT, mean, s))
         rise = s * averages.mean_and_slope(LOGIT, centre, s)[1] / (mean * (1.0 - mean))
         if np.all(np.abs(rise - r) <= NEAR * r):
             break
@@ -128,9 +160,24 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     return centre, s
 
 
+def with_moments(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """Return centre and deviation of log-odds with this mean and deviation of π, by halving.
+
+    At a given mean the deviation of π grows with that of its log-odds.
+    """
+    mean = np.clip(mean, INNER, 1.0 - INNER)
+    low, high = np.full_like(mean, np.log(LEAST)), np.full_like(mean, np.log(WIDEST))
+    for _ in range(STEPS):
+        s = np.exp(0.5 * (low + high))
+        centre = averages.centred(LOGIT, mean, s, averages.guessed(LOGIT, mean, s))
+        is_wide = moments(LOGIT, centre, s)[1] > deviation**2
+        low, high = np.where(is_wide, low, np.log(s)), np.where(is_wide, np.log(s), high)
+    return centre, s
+
+
 def contrast(found: Averages) -> Difference:
     """Return the law of the first of two averages less the second."""
-    one, (w, means, covariances) = laws(found), found
+    one, (w, means, covariances, _) = laws(found), found
     s = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     product = s[:, 0] * s[:, 1]
     together = np.divide(covariances[:, 0, 1], product, np.zeros_like(product), where=product > 0)
@@ -230,6 +277,10 @@ class Part(NamedTuple):
         How far its log-odds are from those of all processes.
     scale : array of shape (m,)
         How f moves with log-odds.
+    phi : Design
+        Its functions at the points.
+    rho : array of shape (m,)
+        How near the points are to the domain.
     """
 
     surface: Surface
@@ -239,6 +290,8 @@ class Part(NamedTuple):
     slope: Floats
     off: Floats
     scale: Floats
+    phi: Design
+    rho: Floats
 
 
 class Asked(NamedTuple):
@@ -276,7 +329,8 @@ def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
         p, rise = link.rise(c)
         scale = np.maximum(p * (1.0 - p), 1e-4) / np.maximum(rise, 1e-300)
         off = log_odds(mean) - f_mean
-        found.append(Part(surface, float(share), x, mean, slope, off, scale))
+        phi, rho = design(surface.basis, x), law.nearness(x, surface.lengths)
+        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho))
     return found
 
 
@@ -322,10 +376,8 @@ def _windows(beliefs: Beliefs) -> list[tuple[Floats, Floats]]:
 
 def _of_process(part: Part, moves: Floats) -> Floats:
     """Return the covariance (a, a) of Σ moves · f."""
-    surface = part.surface
-    rho = law.nearness(part.x, surface.lengths)
-    phi = design(surface.basis, part.x)
-    a = np.stack([phi.adjoint(each) for each in moves * _shrunk(part) * rho])
+    surface, rho = part.surface, part.rho
+    a = np.stack([part.phi.adjoint(each) for each in moves * _shrunk(part) * rho])
     if isinstance(surface.wide, Spread):
         turned = np.stack([surface.wide.times(each) for each in a])
     else:
@@ -354,15 +406,15 @@ def _noise_of_windows(asked: Asked, shares: Floats, which: npt.NDArray[np.int64]
         if rows.size:
             deviation = np.sqrt(asked.beliefs.kept(j, window)[rows] * window.tau)
             moves = shares[:, rows] * asked.windows[j][1][rows] * deviation
-            total += _within(window, moves, asked.beliefs.xs[0][rows])
+            total += _within(window, moves, asked.beliefs.xs[0][rows], asked.smooth.box.kinds)
     return total
 
 
-def _within(window: Window, moves: Floats, x: Floats) -> Floats:
+def _within(window: Window, moves: Floats, x: Floats, kinds: Kinds) -> Floats:
     """Return the covariance of Σ moves · e, e a field of unit variance as wide as a window."""
     if window.width == 0.0:
         return independent(moves, x[:, window.stretch > 0.0])
-    return correlated(moves, x * (window.stretch / window.width))
+    return correlated(moves, laid(x, window.stretch / window.width, kinds))
 
 
 def _of_levels(asked: Asked, part: Part, shares: Floats, mean: Floats) -> Floats:
@@ -398,8 +450,10 @@ def correlated(moves: Floats, x: Floats) -> Floats:
         squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
         K = np.exp(-0.5 * squares)
         return _product(_product(moves, K), moves.T)
-    angles = _product(x, _waves(x.shape[1]))
-    up, across = (_product(moves, np.ascontiguousarray(f(angles))) for f in (np.sin, np.cos))
+    # Waves are few and stand for many: seven digits of each are enough, and quicker.
+    turns = _product(x, _waves(x.shape[1]) / (2.0 * np.pi))
+    angles = (2.0 * np.pi * (turns - np.rint(turns))).astype(np.float32)
+    up, across = (_product(moves, f(angles).astype(np.float64)) for f in (np.sin, np.cos))
     return (_product(up, up.T) + _product(across, across.T)) / WAVES
 
 

@@ -1,4 +1,4 @@
-"""What an estimator is asked about the whole field: one mixin, a method per question."""
+"""Questions about the whole field: one mixin with one method per question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from betafield.methods import AnyField
 
 if TYPE_CHECKING:
     from betafield.answers.importance import PartialDependence
-    from betafield.posteriors import LatentNormal
+    from betafield.posteriors import LatentNormal, Sampled
     from betafield.posteriors.contrasts import Difference
 
 Floats = npt.NDArray[np.float64]
@@ -25,32 +25,33 @@ class Answers(Curves):
     def draws(self, X: Any, size: int = 2000, random_state: Any = None) -> Floats:
         """Return fields drawn from the joint posterior, at each row of X.
 
-        Each draw is a whole field, equally likely: whatever is computed from every draw, such as an
-        average, a difference or where a level is crossed, has the posterior of that number. The
-        same seed gives the same fields at any points, asked together or apart, in any order.
+        All draws are equally likely, and each is a whole field. Compute any number from every draw,
+        such as an average, a difference or the place where a level is crossed, and you have the
+        posterior of that number. The same seed gives the same fields at any points, whether you ask
+        for them together or separately, in any order.
 
-        With a process, hyper-parameters are drawn too, and draws are weighed against the exact
-        likelihood of the trials; with four features and more, or hundreds of levels, neither is,
-        and draws have the law of `posterior`. With windows, each point's law is that of
-        `posterior`, and points are correlated as far as windows reach.
+        With a process, hyper-parameters are drawn too, and draws are weighted against the exact
+        likelihood of the trials. With four or more features, or hundreds of levels, they are not,
+        and draws have the distribution of `posterior`. With windows, each point has the
+        distribution of `posterior`, and points are correlated as far as windows reach.
 
         Parameters
         ----------
         X : array or dataframe of shape (m, d)
-            Where to know the fields.
+            The points.
         size : int, default=2000
             Number of fields.
         random_state : int, numpy Generator or RandomState, default=None
-            The seed; None: other fields each time.
+            The seed. None: different fields each time.
 
         Returns
         -------
-        array of shape (size, m), or (size, m, n_classes) with three classes and more
+        array of shape (size, m), or (size, m, n_classes) with three or more classes
             The success probability of every field at every row.
 
         Examples
         --------
-        The chance that success is likelier at 0.8 than at 0.2:
+        The probability that success is more likely at 0.8 than at 0.2:
 
         >>> import numpy as np
         >>> from betafield import SmoothBetaClassifier
@@ -70,28 +71,30 @@ class Answers(Curves):
         cautions.at_points(field, points)
         return draws.fields(field, size, seed).at(points)
 
-    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal:
+    def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal | Sampled:
         """Return the posterior of the average of π over the rows of X.
 
-        Of an area, if rows are points spread over it; of a population, if they are its members, or
-        groups of them weighed by size; of an age standard, if they are ages weighed by it. What is
-        unknown about neighbouring rows is largely the same, so it does not average out: intervals
-        are much wider than those of independent rows.
+        If the rows are points spread over an area, it is the average of the area; if they are the
+        members of a population, or groups weighted by size, that of the population; if they are
+        ages with the weights of a standard population, the age-standardised rate. The errors at
+        neighbouring rows are largely the same and do not average out, so intervals are much wider
+        than they would be for independent rows.
 
         Parameters
         ----------
         X : array or dataframe of shape (m, d)
             The points.
         weights : array of shape (m,), default=None
-            How much each counts, from 0 on; None: all alike.
+            The weight of each row, 0 or more. None: equal weights.
         by : array of shape (m,), default=None
-            The area that each row belongs to: one average per area, in the order of
-            `numpy.unique(by)`. None: all rows are one.
+            The area of each row: the result has one average per area, in the order of
+            `numpy.unique(by)`. None: one average over all rows.
 
         Returns
         -------
-        LatentNormal
-            One row, or one per area: normal in the log-odds of the average, per component.
+        LatentNormal or Sampled
+            One row, or one per area; each component is normal on the log-odds scale. For distorted
+            trials and for monotone fields it is a set of draws, the same whenever it is asked for.
 
         Examples
         --------
@@ -116,18 +119,18 @@ class Answers(Curves):
         return area.average(field, points, weights, by)
 
     def contrast(self, X1: Any, X2: Any, weights1: Any = None, weights2: Any = None) -> Difference:
-        """Return the posterior of the average of π over X1 less that over X2.
+        """Return the posterior of the average of π over X1 minus that over X2.
 
-        Each may be one row or many, and they may differ in number: rows are averaged over, as in
-        `average`, and are never compared one by one. What is unknown about both cancels, so the
-        interval is not that of two averages on their own.
+        Each side is averaged over its rows first, as in `average`, so the two may have different
+        numbers of rows; rows are never compared one by one. Errors that both sides share cancel,
+        so the interval is not that of two independent averages.
 
         Parameters
         ----------
         X1, X2 : array or dataframe of shape (m, d)
             The points of either side.
         weights1, weights2 : array of shape (m,), default=None
-            How much each counts, from 0 on; None: all alike.
+            The weight of each row, 0 or more. None: equal weights.
 
         Returns
         -------
@@ -215,7 +218,7 @@ class Answers(Curves):
         return importance.partial_dependence(field, feature, grid)
 
     def _asked_two(self, method: str, name: str, X: Any) -> tuple[AnyField, Floats]:
-        """Return what was learned and points, for what needs two classes and a point."""
+        """Return the field and the points, for questions that need two classes and a point."""
         field, points = self.asked(X, name)
         if len(field.classes) > 2:
             raise ValueError(

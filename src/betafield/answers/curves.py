@@ -1,4 +1,4 @@
-"""What an estimator is asked about curves: thresholds and slopes."""
+"""Questions about curves: thresholds and slopes."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Curves(Learned):
         size: int = 2000,
         random_state: Any = None,
     ) -> Threshold:
-        """Return where the probability first reaches a level along a feature, and how sure that is.
+        """Return the posterior of where the probability first reaches a level along a feature.
 
         Fields are drawn from the joint posterior (`draws`). Each gives a curve along the feature,
-        which is made monotone (isotonic regression), and the place at which it first crosses the
-        level is a draw of the threshold. A curve that falls crosses it downwards. Which way curves
-        go is what `monotonic_cst` says, or else the way in which the posterior mean goes on the
-        whole.
+        which is made monotone (isotonic regression); the place where it first crosses the level is
+        a draw of the threshold. A falling curve crosses the level downwards. `monotonic_cst` says
+        whether curves rise or fall; without it, the direction is the overall direction of the
+        posterior mean.
 
         Parameters
         ----------
         level : float
-            The probability that is reached, between 0 and 1.
+            The probability, between 0 and 1.
         feature : str or int, default=None
-            Along which feature, by name or number; None: the only one.
+            The feature, by name or number. None: the only one.
         at : mapping of str to float or row of X, default=None
-            Where the other features are fixed. None: the curve is the average over the places of
-            the trials.
+            Values at which the other features are fixed. None: the curve is the average over the
+            places of the trials.
         under : context of shape (p + 1,), default=None
-            The level is that of the success probability under this context, such as 75 % right
-            answers where some are guessed; None: of π.
+            The context to which the level refers, such as 75 % right answers if some are guesses.
+            None: the level refers to π.
         anchored : bool, default=False
-            Whether the curve is known to start at 0 and end at 1 (one that falls: at 1 and at 0).
-            Five failures and five successes at the ends of the domain say so; `at` is needed with
-            several features. Staircases and other adaptive placements, which hardly visit the
-            ends, need it. A warning tells if the trials speak against it.
+            Whether the curve is known to start at 0 and end at 1 (a falling curve: at 1 and at 0).
+            This adds five artificial failures and five successes at the ends of the domain; with
+            several features it needs `at`. Use it for staircases and other adaptive designs, which
+            hardly visit the ends. A warning tells you if the trials contradict it.
         size : int, default=2000
             Number of draws.
         random_state : int, numpy Generator or RandomState, default=None
@@ -93,9 +93,9 @@ class Curves(Learned):
         Parameters
         ----------
         X : array or dataframe of shape (m, d)
-            Where to know the slope.
+            The points.
         feature : str or int, default=None
-            Along which feature; None: the only one, or each of several.
+            The feature. None: the only one, or each of several.
         size : int, default=2000
             Number of draws.
         random_state : int, numpy Generator or RandomState, default=None
@@ -104,7 +104,7 @@ class Curves(Learned):
         Returns
         -------
         Sampled, or dict of str to Sampled
-            One distribution per row; of several features, by their names.
+            One distribution per row; for several features, a dict by their names.
 
         Examples
         --------

@@ -1,7 +1,7 @@
 """Fields drawn from what a model believes, whichever kind of field it has.
 
 A process of two classes is drawn jointly (`betafield.process.draws`). What windows believe, and
-what is believed of three classes and more, is one law per point: it is drawn by its quantiles at
+what is believed of three or more classes, is one law per point: it is drawn by its quantiles at
 the levels Φ(e(x)), e a smooth random field whose correlation goes as far as the window, or as the
 length scales do, so that the law of each point is exactly that of `posterior`.
 """
@@ -17,6 +17,7 @@ from scipy.special import gammaincinv, gammaln, log_ndtr, ndtr
 from betafield.methods import AnyField
 from betafield.posteriors import Dirichlet
 from betafield.process.noise import Noise, Seed
+from betafield.process.wrapped import laid
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -72,9 +73,9 @@ def reached(field: AnyField, points: Floats) -> Floats:
     """Return points in units of how far trials reach."""
     if isinstance(field, SmoothField):
         lengths = np.min([smooth.lengths for smooth in field.smooth], axis=0)
-        x = field.smooth[0].box.inside(points)
-        x, levels = np.split(x, [len(lengths)], axis=1)
-        return np.column_stack([x / lengths, APART * levels])
+        box = field.smooth[0].box
+        x, levels = np.split(box.inside(points), [len(lengths)], axis=1)
+        return np.column_stack([laid(x, 1.0 / lengths, box.kinds), APART * levels])
     return np.asarray(field.units.scaled(points) / field.width)
 
 

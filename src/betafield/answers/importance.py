@@ -22,7 +22,7 @@ from betafield import categories, checks
 from betafield.answers import area
 from betafield.answers.lines import chosen, typical
 from betafield.methods import AnyField
-from betafield.posteriors import LatentNormal
+from betafield.posteriors import LatentNormal, Sampled
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,12 +42,12 @@ class PartialDependence(NamedTuple):
     ----------
     values : array of shape (k,)
         Of the feature; of a category, its levels.
-    posterior : LatentNormal
+    posterior : LatentNormal | Sampled
         What is believed of the average at each.
     """
 
     values: npt.NDArray[Any]
-    posterior: LatentNormal
+    posterior: LatentNormal | Sampled
 
 
 def importance(field: AnyField) -> Floats:

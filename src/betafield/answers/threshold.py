@@ -1,4 +1,4 @@
-"""Where a probability reaches a level, and how sure that is."""
+"""The posterior of where a probability reaches a level."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Asked:
 class Threshold:
     r"""The value of a feature at which the probability first reaches a level, by joint draws.
 
-    Each draw is a whole curve, made monotone, that crosses the level somewhere: these places are
-    the draws of the threshold. A curve that does not cross it within the domain is counted at the
-    end beyond which it would, and `not_reached` tells the share of such draws. So an end of an
-    interval that is an end of the domain means "there, or beyond".
+    Each draw is a whole curve, made monotone, and the place where it crosses the level is a draw of
+    the threshold. A curve that does not cross the level within the domain counts as the end beyond
+    which it would; `not_reached` is the share of such draws. So if an interval ends at an end of
+    the domain, it means "there, or beyond".
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class Threshold:
     draws : array of shape (size,)
         Draws of the threshold.
     never, already : float
-        Shares of draws that do not reach the level up to the high end of the domain, and that are
-        beyond it at the low end.
+        Shares of draws that do not reach the level by the high end of the domain, and that are
+        beyond it already at the low end.
 
     Examples
     --------

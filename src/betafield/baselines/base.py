@@ -52,7 +52,7 @@ class TwoClasses(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _chosen(self, probability: Floats) -> Labels:
-        """Return the more probable class; of equal ones the first."""
+        """Return the more probable class; the first one in case of a tie."""
         return np.asarray(self.classes_[np.argmax(probability, axis=1)])
 
     def __sklearn_tags__(self) -> Any:

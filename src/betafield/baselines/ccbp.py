@@ -30,7 +30,7 @@ class ContinuousCorrelatedBeta(TwoClasses):
     length_scale : float, default=0.1
         ℓ, in the features' units.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        Shapes of the prior, the same everywhere or X → (α, β) with one value a row of X.
+        Shapes of the prior, the same everywhere or X → (α, β) with one value per row of X.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class ContinuousCorrelatedBeta(TwoClasses):
         return both(self.posterior(X).mean())
 
     def predict(self, X: Any) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X))
 
     def _near(self, points: Floats) -> Floats:

@@ -12,7 +12,7 @@ another way, to the same results:
 - The diagonal of the posterior covariance Σ = (K⁻¹ + W)⁻¹ is read off B⁻¹, B = I + W½ K W½, for
   W½ Σ W½ = I − B⁻¹, which saves line 8 of 5.1.
 - The derivative along every length scale is a sum of H_ij (x_ik − x_jk)², with one H for all,
-  which saves a matrix a feature.
+  which saves a matrix per feature.
 
 Products of matrices are left to SciPy's BLAS where it factors matrices, too: the threads of
 NumPy's would wait for work at the expense of those that do it.
@@ -71,7 +71,7 @@ class LogisticGP(TwoClasses):
     Parameters
     ----------
     length_scale : float, array of shape (D,) or None, default=None
-        ℓ of all D features, contexts among them, in their units. None: learned, one a feature.
+        ℓ of all D features, contexts among them, in their units. None: learned, one per feature.
     amplitude : float or None, default=None
         Standard deviation of the log-odds before any trial, up to 10,000. None: learned.
     length_scale_bounds : (low, high), default=(0.01, 100.0)
@@ -180,7 +180,7 @@ class LogisticGP(TwoClasses):
         return both(self.posterior(X, context).mean())
 
     def predict(self, X: Any, context: Any = (0.0, 1.0)) -> Labels:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X, context))
 
     # Inside.
@@ -233,7 +233,7 @@ def _ends(context: Any, n_rows: int) -> Floats:
         raise ValueError("context: found None; give the one to be read at, such as (0, 1)")
     if ends.shape[1] != 2:
         raise ValueError(
-            f"context: found {ends.shape[1]} coefficients a row; two are needed, the success "
+            f"context: found {ends.shape[1]} coefficients per row; two are needed, the success "
             "probability at π = 0 and at π = 1"
         )
     return ends

@@ -40,7 +40,7 @@ _BLOCK = 1 << 20
 
 
 class LogitNormal(Posterior):
-    """Distributions of π = expit(f) with f ~ N(m, v), one a row.
+    """Distributions of π = expit(f) with f ~ N(m, v), one per row.
 
     Row i has P(π ≤ p) = Φ((logit(p) − m)/√v), with Φ the normal cdf; its median is expit(m).
     Mean and variance are right to about 1e-12, relative, for variances from 1e-12 to 1e4.
@@ -79,7 +79,7 @@ class LogitNormal(Posterior):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,): one distribution a row."""
+        """(m,): one distribution per row."""
         return self.log_odds_mean.shape
 
     def mean(self) -> Floats:

@@ -85,7 +85,7 @@ class RadiusNeighbors(TwoClasses):
         return both(np.where(n > 0, S / np.maximum(n, 1), 0.5))
 
     def predict(self, X: Any) -> Labels:
-        """Return the class with the largest share; of equal ones the first."""
+        """Return the class with the largest share; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X))
 
     def _check_options(self) -> None:

@@ -12,11 +12,12 @@
     predicting   points in, columns out, some rows at a time
     writing      tables to files and standard output, never by halves
     describing   what a model has learned, in words
+    serving      live experiments: serve, tokens, backup
     demo         a demonstration without data
     terminal     what people see: tables, notes, progress
 
-Status 0: done; 1: failed; 2: asked for in a way that cannot be; 130: interrupted. What went wrong
-is one sentence on standard error. Nothing heavy is imported before a command needs it.
+Exit status: 0 success; 1 failure; 2 invalid usage; 130 interrupted. An error is one sentence on
+standard error. Nothing heavy is imported before a command needs it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import betafield.cli.maps as maps
 import betafield.cli.predicting as predicting
 import betafield.cli.reading as reading
 import betafield.cli.terminal as terminal
@@ -13,6 +14,9 @@ from betafield.cli.usage import UsageError
 if TYPE_CHECKING:
     from betafield.cli.distortions import Distortion
     from betafield.estimators import SmoothBetaClassifier
+
+
+FOR_MAPS = ("geojson", "geotiff")
 
 
 def loaded(path: str) -> SmoothBetaClassifier:
@@ -36,7 +40,7 @@ def answers_to(
     if model == at == "-":
         raise UsageError(f"MODEL, {option}: found - twice; standard input can be read once")
     target = out or "-"
-    form = writing.form(target, form)
+    form = form if form in FOR_MAPS else writing.form(target, form)
     writing.require_free(target, force, [model, *reading.inputs([] if at is None else [at])])
     return target, form
 
@@ -53,7 +57,14 @@ def write_answers(
     grid, at = where
     watched = terminal.is_watched(target)
     if grid is not None:
-        writing.write_tables(predicting.on_grid(model, grid, ask, under, watched), target, form)
+        _write(model, predicting.on_grid(model, grid, ask, under, watched), target, form)
     if at is not None:
         with reading.tables([at]) as (path,):
-            writing.write_tables(predicting.in_file(model, path, ask, under, watched), target, form)
+            _write(model, predicting.in_file(model, path, ask, under, watched), target, form)
+
+
+def _write(model: SmoothBetaClassifier, tables: Any, target: str, form: str) -> None:
+    if form in FOR_MAPS:
+        maps.write(tables, maps.columns(model, form), target, form)
+    else:
+        writing.write_tables(tables, target, form)

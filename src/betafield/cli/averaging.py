@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import betafield.cli.predicting as predicting
@@ -65,7 +66,7 @@ def _read(
     except ValueError as error:
         raise ValueError(str(error).replace(" for groups;", " for --area;")) from error
     if not points:
-        raise ValueError(f"{path}: has no rows; one point at least is needed")
+        raise ValueError(f"{path}: has no rows; at least one point is needed")
     held = None if wanted.weights is None else np.concatenate(weights)
     return np.concatenate(points), np.concatenate(labels), held
 
@@ -73,6 +74,6 @@ def _read(
 def _plain(labels: Any, name: str) -> Any:
     """Return labels as text or numbers; raise for the first that is missing."""
     for row, each in enumerate(labels.tolist()):
-        if each is None or each == "" or (isinstance(each, float) and each != each):  # noqa: PLR0124
+        if each is None or each == "" or (isinstance(each, float) and math.isnan(each)):
             raise ValueError(f"{name} row {row}: found nothing; every point needs an area")
     return labels.astype(str) if labels.dtype == object else labels

@@ -15,6 +15,7 @@ import typer
 import betafield.cli.options as options
 import betafield.cli.terminal as terminal
 from betafield.cli.layout import GENERAL, Command, Group
+from betafield.cli.serving import backup, serve, tokens
 from betafield.cli.thresholds import threshold
 from betafield.cli.usage import NAME, UsageError
 
@@ -57,7 +58,7 @@ def program(
         betafield predict trials.beta --grid 200
         betafield report trials.beta
 
-    `betafield fit --help` tells more about fit, and so on.
+    `betafield fit --help` explains fit, and so on.
     """
 
 
@@ -97,6 +98,8 @@ def fit(
     categorical: options.Categorical = None,
     interactions: options.Interactions = None,
     missing: options.Missing = "error",
+    periodic: options.Periodic = None,
+    geographic: options.Geographic = None,
     overdispersion: options.Overdispersion = False,
     out: options.Out = None,
     force: options.Force = False,
@@ -104,10 +107,11 @@ def fit(
 ) -> None:
     """Learn a model from trials in CSV and Parquet files.
 
-    Columns that are not named are guessed where the files leave no doubt, and the guess is told:
-    the outcome is the only column with two values, features are all other columns if all of them
-    are numbers, and the success is the outcome whose name says so: yes, 1, true, correct, late.
-    The model is written to the name of the first file with the ending .beta, in the current folder.
+    Columns that are not named are guessed if the files leave no doubt, and the guess is printed:
+    the outcome is the only column with two values, features are all other columns, provided that
+    they are numbers, and the success is the outcome whose name says so: yes, 1, true, correct,
+    late. By default the model is written to the current folder, under the name of the first file
+    with the ending .beta.
 
         betafield fit trials.csv --features difficulty --outcome success
         betafield fit moths.csv --features dose --successes dead --trials insects
@@ -153,6 +157,8 @@ def fit(
         "categorical_features": options.names(categorical) or "from_dtype",
         "interactions": [tuple(options.names([each]) or ()) for each in interactions or ()],
         "missing": missing,
+        "periodic": options.periodic(periodic),
+        "geographic": options.geographic(geographic),
     }
     asked = settings["categorical_features"]
     target = out or reading.stem(files[0]) + ".beta"
@@ -202,13 +208,13 @@ def _require_outcome_or_counts(
     success: str | None,
 ) -> None:
     if (successes is None) != (trials is None):
-        raise UsageError("--successes, --trials: found one of them; both are needed, or --outcome")
+        raise UsageError("--successes, --trials: found one of them; give both, or --outcome")
     if successes is not None and outcome is not None:
-        raise UsageError("--outcome: found beside --successes; name either outcomes or counts")
+        raise UsageError("--outcome: found with --successes; name either outcomes or counts")
     if successes is not None and weights is not None:
-        raise UsageError("--weights: found beside --successes; rows are counted already")
+        raise UsageError("--weights: found with --successes; rows are counted already")
     if successes is not None and success is not None:
-        raise UsageError("--success: found beside --successes; successes are counted already")
+        raise UsageError("--success: found with --successes; successes are counted already")
 
 
 # Asking ------------------------------------------------------------------------------------
@@ -224,20 +230,24 @@ def predict(
     band: options.Band = None,
     under: options.Under = None,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
+    geojson: options.GeoJSON = False,
+    geotiff: options.GeoTIFF = False,
     force: options.Force = False,
 ) -> None:
-    """Tell the probability at points, with intervals.
+    """Compute the probability at points, with intervals.
 
     Writes a table with the features, mean, std, and the ends low and high of a credible interval;
-    of three classes and more p_<class>, low_<class> and so on. Tables of any length are read and
-    written some rows at a time.
+    with three or more classes p_<class>, low_<class> and so on. Tables are read and written in
+    batches, so they may be of any length.
 
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
+        betafield predict places.beta --grid 100 --geojson --out risk.geojson
     """
     import betafield.cli.answering as answering
     import betafield.cli.distortions as distortions
+    import betafield.cli.maps as maps
     import betafield.cli.predicting as predicting
 
     wanted = predicting.Wanted(
@@ -246,7 +256,8 @@ def predict(
         options.positive("--band", band),
         distortions.under(under),
     )
-    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    named = maps.form(geojson, geotiff, kind, grid)
+    target, form = answering.answers_to(model, (grid, at), (out, named, force))
     fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
     answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)
@@ -261,13 +272,13 @@ def average(
     level: options.Level = 0.95,
     above: options.Above = None,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
-    """Tell the average probability over areas, with intervals.
+    """Compute the average probability over areas, with intervals.
 
-    Writes a table with a row per area: its points, mean, std, and the ends low and high of a
-    credible interval. What neighbouring points have in common does not average out.
+    Writes a table with one row per area: its points, mean, std, and the ends low and high of a
+    credible interval. Intervals allow for the correlation between neighbouring points.
 
         betafield average model.beta --by points.csv --area district --weights n
     """
@@ -278,7 +289,7 @@ def average(
 
     above = options.probability("--above", above)
     wanted = averaging.Areas(area, weights, options.level(level), above)
-    target, form = answering.answers_to(model, (None, by), (out, format, force), "--by")
+    target, form = answering.answers_to(model, (None, by), (out, kind, force), "--by")
     fitted, watched = answering.loaded(model), terminal.is_watched(target)
     with reading.tables([by]) as (path,):
         table = averaging.averages(fitted, path, wanted, form, watched)
@@ -299,9 +310,10 @@ def report(
     out: options.Out = None,
     force: options.Force = False,
 ) -> None:
-    """Write what was learned as one HTML page that opens without network.
+    """Write a report as one HTML page that needs no network.
 
-    It is written to the name of the model with the ending .html, in the current folder.
+    By default it is written to the current folder, under the name of the model with the ending
+    .html.
 
         betafield report model.beta --title "Codling moths" --out moths.html
     """
@@ -335,7 +347,7 @@ def _said(ctx: typer.Context) -> str:
 
 @app.command(cls=Command)
 def info(model: options.ModelFile, json: options.Json = False) -> None:
-    """Tell what a model file holds."""
+    """Describe a model file."""
     import betafield.cli.answering as answering
     import betafield.cli.describing as describing
 
@@ -368,21 +380,21 @@ def plan(
     width: options.Width = 0.1,
     level: options.Level = 0.95,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
-    """Tell how many trials are needed, before the first or at points of a model.
+    """Compute how many trials are needed, before the first one or at points of a model.
 
-    Without a model: the trials that bring the error down to --error at every point, or the error
-    that is left after --trials. With one: a table of what is known at points, and in more_trials
-    how many more make guaranteed intervals as narrow as --width there.
+    Without a model: the number of trials that reduces the error to --error at every point, or the
+    error after --trials. With a model: a table of what is known at points; more_trials is how many
+    more are needed there until guaranteed intervals are as narrow as --width.
 
         betafield plan --error 0.05 --features 2 --lipschitz 1
         betafield plan model.beta --grid 20 --lipschitz 1 --width 0.1
     """
     options.positive("--lipschitz", lipschitz)
     if model is None:
-        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": format})
+        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": kind})
         terminal.say(_planned(error, trials, features, lipschitz, metric, background))
         return
     import betafield.cli.answering as answering
@@ -390,7 +402,7 @@ def plan(
 
     _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
     options.positive("--width", width)
-    target, form = answering.answers_to(model, (grid, at), (out, format, force))
+    target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
     ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
     answering.write_answers(fitted, ask, (grid, at), None, target, form)
@@ -426,11 +438,19 @@ def _planned(
 
 def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str:
     return (
-        f"{trials:,} trials, at points drawn evenly from the domain of {features} "
-        f"feature{'s' if features > 1 else ''},\nmake the error {error:.3g} or less at every "
-        "point: the root of its mean square, for\nany probability that changes by "
-        f"{lipschitz:g} at most over the width of the domain."
+        f"{trials:,} trials, at points drawn uniformly from the domain of {features} "
+        f"feature{'s' if features > 1 else ''},\nmake the root mean square error {error:.3g} or "
+        "less at every point, for\nany probability that changes by at most "
+        f"{lipschitz:g} over the width of the domain."
     )
+
+
+# Serving -----------------------------------------------------------------------------------
+
+
+app.command(cls=Command)(serve)
+app.command(cls=Command)(tokens)
+app.command(cls=Command)(backup)
 
 
 # Trying ------------------------------------------------------------------------------------
@@ -438,7 +458,7 @@ def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str
 
 @app.command(cls=Command)
 def demo(ctx: typer.Context, out: options.DemoOut = None, force: options.Force = False) -> None:
-    """Learn from simulated trials, and tell what was learned beside the truth."""
+    """Learn from simulated trials, and compare the result with the truth."""
     import betafield.cli.demo as simulated
     import betafield.cli.writing as writing
 

@@ -1,4 +1,4 @@
-"""A demonstration without data: what is known, learned from answers some of which are guessed."""
+"""A demonstration without data: knowledge, learned from answers of which some are guesses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 ANSWERS = 20_000
 GUESS = 0.25
 STORY = (
-    f"{ANSWERS:,} answers to questions with four choices, of difficulty 0 to 1, simulated.\n"
-    "Who does not know the answer guesses. What share knows it?"
+    f"{ANSWERS:,} simulated answers to questions with four choices, of difficulty 0 to 1.\n"
+    "People who do not know the answer guess. What share of people know it?"
 )
 TOLD = (0.1, 0.3, 0.5, 0.7, 0.9)
 

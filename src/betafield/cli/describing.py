@@ -111,7 +111,16 @@ def settings(facts: Facts) -> list[tuple[str, str]]:
     told = [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
     label, monotonic = (facts["parameters"][name] for name in ("pos_label", "monotonic_cst"))
     told += [] if label is None else [("--success", str(label))]
-    return told if monotonic is None else [*told, ("--monotonic", _ways(monotonic, facts))]
+    told += [] if monotonic is None else [("--monotonic", _ways(monotonic, facts))]
+    return told + _wrapping(facts["parameters"])
+
+
+def _wrapping(parameters: Facts) -> list[tuple[str, str]]:
+    """Return which features wrap around, as the options have it."""
+    periodic, geographic = (parameters[name] for name in ("periodic", "geographic"))
+    each = [f"{name}={period:g}" for name, period in (periodic or {}).items()]
+    told = [("--periodic", ",".join(each))] if each else []
+    return told + ([("--geographic", ",".join(map(str, geographic)))] if geographic else [])
 
 
 def _ways(monotonic: Any, facts: Facts) -> str:

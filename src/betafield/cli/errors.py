@@ -25,6 +25,8 @@ _RENAMED = {
     "background: ": "--background: ",
     "d: ": "--features: ",
     "monotonic_cst": "--monotonic",
+    "periodic": "--periodic",
+    "geographic": "--geographic",
     "feature: ": "--feature: ",
     "at: ": "--fixed: ",
     "under: ": "--under: ",

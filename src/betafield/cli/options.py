@@ -58,25 +58,25 @@ Features = Annotated[
     _option(COLUMNS, "NAMES", "Columns that say where a trial was made, such as lon,lat."),
 ]
 Outcome = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column that says how it ended: two values or more.")
+    str | None, _option(COLUMNS, "NAME", "Column with the outcome: two or more values.")
 ]
 Success = Annotated[
     str | None,
-    _option(COLUMNS, "LABEL", "The outcome that is the success; if not given, by its name."),
+    _option(COLUMNS, "LABEL", "The outcome that counts as success. Default: by its name."),
 ]
 Successes = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of counts, where a row is several trials.")
+    str | None, _option(COLUMNS, "NAME", "Column of successes, if a row is several trials.")
 ]
 Trials = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of how many trials these successes are of.")
+    str | None, _option(COLUMNS, "NAME", "Column of trials, together with --successes.")
 ]
 Weights = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of weights: 2 is the same as the row twice.")
+    str | None, _option(COLUMNS, "NAME", "Column of weights: 2 counts as two rows.")
 ]
 
 Groups = Annotated[
     str | None,
-    _option(COLUMNS, "NAME", "Column of groups whose trials share something: a chamber, a storm."),
+    _option(COLUMNS, "NAME", "Column of groups whose trials share an effect: a chamber, a storm."),
 ]
 Overdispersion = Annotated[
     bool,
@@ -85,13 +85,11 @@ Overdispersion = Annotated[
 
 Method = Annotated[
     str,
-    _option(
-        MODEL, "NAME", "auto: a process, and windows of what it leaves over; process; or windows."
-    ),
+    _option(MODEL, "NAME", "auto: a process and windows of its residuals; process; or windows."),
 ]
 Bandwidth = Annotated[
     str,
-    _option(MODEL, "WIDTH", "Of windows: loo, theory, or a number. Given, it means windows."),
+    _option(MODEL, "WIDTH", "Use windows of this width: loo, theory, or a number."),
 ]
 Lipschitz = Annotated[
     float, _option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
@@ -102,15 +100,15 @@ Scale = Annotated[
     _option(
         MODEL,
         "UNITS",
-        "Units in which it is smooth: auto, range, rank or log, for all features or each: "
-        "log,range. Of windows: auto, range, none, or numbers: 1,0.5.",
+        "Units in which it is smooth: auto, range, rank or log, for all or per feature: "
+        "log,range. For windows: auto, range, none, or numbers: 1,0.5.",
     ),
 ]
 Bounds = Annotated[
     list[str] | None,
-    _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; once for each feature."),
+    _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; repeat for each feature."),
 ]
-Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "Of windows: what was believed before.")]
+Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "For windows: the shapes of the prior.")]
 Categorical = Annotated[
     list[str] | None,
     _option(
@@ -143,11 +141,19 @@ Monotonic = Annotated[
     _option(
         MODEL,
         "NAMES",
-        "Features with which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
+        "Features along which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
     ),
 ]
+Periodic = Annotated[
+    list[str] | None,
+    _option(MODEL, "NAME=PERIOD", "Features that start again after a period, such as hour=24."),
+]
+Geographic = Annotated[
+    list[str] | None,
+    _option(MODEL, "LON,LAT", "The features that are longitude and latitude, in degrees."),
+]
 Sharing = Annotated[
-    str, _option(MODEL, "NAME", "Of windows, trials of different contexts: exact or mean.")
+    str, _option(MODEL, "NAME", "For windows, how contexts are combined: exact or mean.")
 ]
 
 Guess = Annotated[
@@ -161,29 +167,27 @@ Lapse = Annotated[
 ]
 Sensitivity = Annotated[
     str | None,
-    _option(
-        CONTEXTS, "RATE", "How often a test finds what is there. 92/100: unknown, from a study."
-    ),
+    _option(CONTEXTS, "RATE", "P(positive | present). 92/100: unknown, from a study."),
 ]
 Specificity = Annotated[
     str | None,
-    _option(CONTEXTS, "RATE", "How often it is silent where nothing is; as --sensitivity."),
+    _option(CONTEXTS, "RATE", "P(negative | absent); like --sensitivity."),
 ]
 PoolSize = Annotated[
     str | None,
-    _option(CONTEXTS, "SIZE", "Samples in one test; its two rates, if not given, are 1."),
+    _option(CONTEXTS, "SIZE", "Samples per test; the two rates of the test are 1 by default."),
 ]
 Background = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "Success that comes by itself: control mortality.")
+    str | None, _option(CONTEXTS, "RATE", "Success without treatment: control mortality.")
 ]
 Attenuated = Annotated[
-    str | None, _option(CONTEXTS, "FACTOR", "What success is multiplied by: fatigue, position.")
+    str | None, _option(CONTEXTS, "FACTOR", "Factor that multiplies success: fatigue, position.")
 ]
 Truth = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "True answers of a survey where else a coin decides.")
+    str | None, _option(CONTEXTS, "RATE", "P(true answer) in a survey; otherwise a coin answers.")
 ]
 Yes = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "How often that coin says yes; 1/2 if not given.")
+    str | None, _option(CONTEXTS, "RATE", "How often that coin says yes. Default: 1/2.")
 ]
 Gain = Annotated[
     str | None, _option(CONTEXTS, "A", "Success has probability A π + B; with --offset.")
@@ -192,7 +196,7 @@ Offset = Annotated[str | None, _option(CONTEXTS, "B", "See --gain.")]
 
 Grid = Annotated[
     int | None,
-    _option(POINTS, "N", "N points evenly over the domain; of two features N × N.", "--grid"),
+    _option(POINTS, "N", "N points evenly over the domain; N × N for two features.", "--grid"),
 ]
 At = Annotated[
     str | None, _option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
@@ -201,48 +205,44 @@ By = Annotated[
     str,
     _option(POINTS, "FILE", "A table of points and their areas, or - for standard input.", "--by"),
 ]
-Area = Annotated[str, _option(POINTS, "NAME", "Column that names the area of a point.")]
+Area = Annotated[str, _option(POINTS, "NAME", "Column with the area of each point.")]
 PointWeights = Annotated[
-    str | None, _option(POINTS, "NAME", "Column of how much a point counts.", "--weights")
+    str | None, _option(POINTS, "NAME", "Column with the weight of each point.", "--weights")
 ]
-Level = Annotated[float, _option(RESULTS, "LEVEL", "Probability that an interval holds.")]
-Above = Annotated[
-    float | None, _option(RESULTS, "P", "Tell too how likely the probability is above P.")
-]
+Level = Annotated[float, _option(RESULTS, "LEVEL", "Probability inside a credible interval.")]
+Above = Annotated[float | None, _option(RESULTS, "P", "Add P(probability > P).")]
 Band = Annotated[
     float | None,
-    _option(
-        RESULTS, "L", "Tell guaranteed intervals too, if it changes by L at most over the domain."
-    ),
+    _option(RESULTS, "L", "Add guaranteed intervals, if it changes by at most L over the domain."),
 ]
 Under = Annotated[
     str | None,
-    _option(RESULTS, "CONTEXT", "Tell it as if distorted, by numbers: guess=0.5,lapse=0.02."),
+    _option(RESULTS, "CONTEXT", "Under a context, by numbers: guess=0.5,lapse=0.02."),
 ]
 Levels = Annotated[
     list[float],
-    _option(RESULTS, "P", "The probability that is reached; several times for several."),
+    _option(RESULTS, "P", "The probability; repeat for several."),
 ]
 Feature = Annotated[
     str | None,
-    _option(POINTS, "NAME", "Along which feature; of one, it need not be said."),
+    _option(POINTS, "NAME", "The feature; not needed if there is one."),
 ]
 Fixed = Annotated[
     list[str] | None,
     _option(
         POINTS,
         "NAME=VALUE",
-        "Where another feature is fixed; else others are averaged over the trials.",
+        "Fix another feature; by default others are averaged over the trials.",
     ),
 ]
 Anchored = Annotated[bool, _flag(RESULTS, "--anchored", "The curve starts at 0 and ends at 1.")]
-Interval = Annotated[float, _option(RESULTS, "LEVEL", "Probability that the interval holds.")]
-Draws = Annotated[int, _option(RESULTS, "N", "Draws of the curve.", "--draws")]
+Interval = Annotated[float, _option(RESULTS, "LEVEL", "Probability inside the interval.")]
+Draws = Annotated[int, _option(RESULTS, "N", "Number of draws.", "--draws")]
 Seed = Annotated[int, _option(RESULTS, "N", "Seed of the draws.", "--seed")]
 Title = Annotated[str | None, _option(RESULTS, "TEXT", "The title of the page.")]
 Guaranteed = Annotated[
     float | None,
-    _option(RESULTS, "L", "Show guaranteed intervals, if it changes by L at most over the domain."),
+    _option(RESULTS, "L", "Show guaranteed intervals, if it changes by at most L over the domain."),
 ]
 
 Exceeded = Annotated[
@@ -263,33 +263,37 @@ Smoothness = Annotated[
     float,
     _option(ASSUMED, "L", "How much the probability may change over the width of the domain."),
 ]
-Error = Annotated[
-    float | None, _option(BEFORE, "E", "The error that is small enough, such as 0.05.")
-]
-PlannedTrials = Annotated[int | None, _option(BEFORE, "T", "Or the trials that can be made.")]
+Error = Annotated[float | None, _option(BEFORE, "E", "The largest acceptable error, such as 0.05.")]
+PlannedTrials = Annotated[int | None, _option(BEFORE, "T", "Or the number of trials.")]
 Dimensions = Annotated[int | None, _option(BEFORE, "D", "The number of features.")]
 PlannedMetric = Annotated[str, _option(BEFORE, "NAME", "euclidean, chebyshev or manhattan.")]
 LargestBackground = Annotated[
-    float, _option(BEFORE, "RATE", "The largest rate at which success comes by itself.")
+    float, _option(BEFORE, "RATE", "The largest rate of success without treatment.")
 ]
-Width = Annotated[float, _option(RESULTS, "WIDTH", "Of intervals that are narrow enough.")]
+Width = Annotated[
+    float, _option(RESULTS, "WIDTH", "The width at which an interval is narrow enough.")
+]
 DemoOut = Annotated[
-    str | None, _option(OUTPUT, "FILE", "Write a report too, as an HTML page.", "--out")
+    str | None, _option(OUTPUT, "FILE", "Also write a report, as an HTML page.", "--out")
 ]
 Quick = Annotated[bool, _flag(RESULTS, "--quick", "Fewer and smaller runs: two minutes.")]
-Fresh = Annotated[bool, _flag(RESULTS, "--fresh", "Forget what was computed before.")]
-Jobs = Annotated[int, _option(RESULTS, "N", "Processes that compute.")]
+Fresh = Annotated[bool, _flag(RESULTS, "--fresh", "Discard earlier results.")]
+Jobs = Annotated[int, _option(RESULTS, "N", "Number of processes.")]
 
 Out = Annotated[
-    str | None, _option(OUTPUT, "FILE", "Where to write to, or - for standard output.", "--out")
+    str | None, _option(OUTPUT, "FILE", "The file to write, or - for standard output.", "--out")
 ]
-Force = Annotated[bool, _flag(OUTPUT, "--force", "Replace a file that is there.")]
+Force = Annotated[bool, _flag(OUTPUT, "--force", "Replace an existing file.")]
 Format = Annotated[
     str | None,
-    _option(OUTPUT, "NAME", "csv, parquet or json; else as the file ends, or csv.", "--format"),
+    _option(OUTPUT, "NAME", "csv, parquet or json. Default: by the file name, or csv.", "--format"),
 ]
-Quiet = Annotated[bool, _flag(OUTPUT, "--quiet", "Say nothing that is no error.")]
-Json = Annotated[bool, _flag(OUTPUT, "--json", "Write JSON in place of text.")]
+GeoJSON = Annotated[bool, _flag(OUTPUT, "--geojson", "Write places on Earth as GeoJSON.")]
+GeoTIFF = Annotated[
+    bool, _flag(OUTPUT, "--geotiff", "Write a grid of places on Earth as GeoTIFF (needs rasterio).")
+]
+Quiet = Annotated[bool, _flag(OUTPUT, "--quiet", "Print errors only.")]
+Json = Annotated[bool, _flag(OUTPUT, "--json", "Write JSON instead of text.")]
 
 
 # Spelled -----------------------------------------------------------------------------------
@@ -399,6 +403,38 @@ def monotonic(given: list[str] | None) -> dict[str, int] | None:
     if found is None:
         return None
     return {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in found}
+
+
+def periodic(given: list[str] | None) -> dict[str, float] | None:
+    """Return periods of features, from texts such as `hour=24`.
+
+    Examples
+    --------
+    >>> periodic(["hour=24,day_of_year=365.25"])
+    {'hour': 24.0, 'day_of_year': 365.25}
+    """
+    found: dict[str, float] = {}
+    for each in names(given) or []:
+        name, _, period = each.rpartition("=")
+        if not name:
+            raise UsageError(f"--periodic: found {each!r}; NAME=PERIOD is needed, such as hour=24")
+        try:
+            found[name] = float(period)
+        except ValueError:
+            raise UsageError(f"--periodic: found {each!r}; a period is a number") from None
+    return found or None
+
+
+def geographic(given: list[str] | None) -> tuple[str, ...] | None:
+    """Return the features that are longitude and latitude, from a text such as `lon,lat`.
+
+    Examples
+    --------
+    >>> geographic(["lon,lat"])
+    ('lon', 'lat')
+    """
+    found = names(given)
+    return None if found is None else tuple(found)
 
 
 def level(value: float) -> float:

@@ -32,7 +32,7 @@ NOT = ("not ", "no ", "non ", "non", "un", "in")
 def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, str | None]:
     """Return the label of the success, and what to tell if it was guessed.
 
-    It is None for 0 and 1, of which 1 is no guess, and for three classes and more.
+    It is None for 0 and 1, of which 1 is no guess, and for three or more classes.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, st
     if found is None:
         shown = " and ".join(repr(label) for label in classes)
         raise UsageError(
-            f"--success: found {shown} in column {outcome!r}, and neither is surely the success; "
+            f"--success: found {shown} in column {outcome!r}, and neither is clearly the success; "
             f"say which of them is, such as --success {str(classes[1])!r}"
         )
     return found, f"success {found!r}, by its name; --success says otherwise"

@@ -45,7 +45,7 @@ def feature_names(model: SmoothBetaClassifier) -> list[str]:
 
 
 def predictions(model: SmoothBetaClassifier, wanted: Wanted) -> Ask:
-    """Return what tells mean, deviation and interval; of three classes and more, of each."""
+    """Return what tells mean, deviation and interval; of three or more classes, of each."""
     if wanted.under is not None and wanted.band is not None:
         raise UsageError(
             "--band, --under: guarantees are of the undistorted probability; ask for one"
@@ -157,7 +157,7 @@ def in_file(
             some = True
             yield _labelled(names, points, answers)
     if not some:
-        raise ValueError(f"{path}: has no rows; one point at least is needed")
+        raise ValueError(f"{path}: has no rows; at least one point is needed")
 
 
 def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from betafield._extras import needed
 from betafield.cli.errors import tell
-from betafield.cli.terminal import cautions
+from betafield.cli.terminal import announce_compiling, cautions
 from betafield.cli.usage import DEBUG, INTERRUPTED, NAME, PIPE_CLOSED
 
 
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options, _, _ = _parted(given)
     debug = DEBUG in options
+    announce_compiling("--quiet" in options)
     try:
         with cautions("--quiet" in options):
             return _run(given)

@@ -14,18 +14,18 @@ from betafield.cli.usage import FAILED, INTERRUPTED, NAME, USAGE
 
 START = f"""# Commands
 
-What `{NAME} COMMAND --help` says, made from the program by `python -m betafield.cli.reference`. A
-first walk through is in [command_line.md](command_line.md). `pip install
-'betafield[cli,files,report]'` brings what the commands need.
+This page repeats `{NAME} COMMAND --help`; `python -m betafield.cli.reference` generates it.
+[From the command line](command_line.md) is an introduction. `pip install '.[cli,files,report]'` in
+a checkout installs what the commands need.
 
-| status | means |
+| exit status | meaning |
 |---|---|
-| 0 | done |
-| {FAILED} | failed: one sentence on standard error says why |
-| {USAGE} | asked for in a way that cannot be |
+| 0 | success |
+| {FAILED} | failure: one sentence on standard error says why |
+| {USAGE} | invalid usage |
 | {INTERRUPTED} | interrupted from the keyboard |
 
-No file is ever written by halves: what fails leaves the old one, or none.
+No file is ever left half-written: a command that fails leaves the old file, or none.
 """
 
 

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from betafield import _compiling
 from betafield._extras import needed
 
 # Seconds after which people want to know how far it is.
@@ -45,6 +46,12 @@ def say(text: str, file: TextIO | None = None) -> None:
 def note(text: str) -> None:
     """Write a line beside the results."""
     say(f"betafield: {printable(text)}", sys.stderr)
+
+
+def announce_compiling(is_quiet: bool = False) -> None:
+    """Say so when kernels are compiled, for that takes longer than a moment."""
+    if not is_quiet:
+        _compiling.once(lambda: note("compiling kernels, once on this machine: about 10 s"))
 
 
 @contextlib.contextmanager

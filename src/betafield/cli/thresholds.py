@@ -27,16 +27,16 @@ def threshold(
     size: options.Draws = 2000,
     seed: options.Seed = 0,
     out: options.Out = None,
-    format: options.Format = None,  # noqa: A002 (the option's name)
+    kind: options.Format = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Tell where the probability reaches a level, with intervals.
+    """Compute where the probability reaches a level, with intervals.
 
-    Writes a table with a row per level: the median of the threshold, the ends low and high of its
-    interval, never and already, the shares of draws of the curve that do not reach the level up to
-    the high end of the domain and that are beyond it at the low end, and the slope of the
-    probability there with its interval. The same in words goes to standard error.
+    Writes a table with one row per level: the median of the threshold; the ends low and high of
+    its interval; never and already, the shares of draws of the curve that do not reach the level
+    by the high end of the domain, or are beyond it at the low end; and the slope of the
+    probability there with its interval. A summary in words goes to standard error.
 
         betafield threshold model.beta --level 0.5
         betafield threshold model.beta --level 0.75 --under guess=0.5,lapse=0.02
@@ -52,7 +52,7 @@ def threshold(
     if not 0.0 < interval < 1.0:
         raise UsageError(f"--interval: found {interval}; a number between 0 and 1 is needed")
     target = out or writing.STANDARD
-    form = writing.form(target, format)
+    form = writing.form(target, kind)
     writing.require_free(target, force, [model])
     fitted = answering.loaded(model)
     with terminal.cautions(quiet):

@@ -1,4 +1,4 @@
-"""What every room of the command line knows: its name, its statuses, what wrong usage is."""
+"""Shared by the whole command line: its name, its exit statuses, and invalid usage."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ DEBUG = "--debug"
 
 
 class UsageError(ValueError):
-    """Something was asked for in a way that cannot be."""
+    """The command line is invalid."""

@@ -44,7 +44,7 @@ def require_free(out: str, force: bool, inputs: Iterable[str] = ()) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"--out: there is no folder {path.parent}")
     if path.exists() and not force:
-        raise FileExistsError(f"--out: {out} is there already; --force replaces it")
+        raise FileExistsError(f"--out: {out} already exists; --force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"--out: the folder {path.parent} cannot be written to")
 
@@ -188,7 +188,7 @@ class _CSV:
 
 
 class _JSON:
-    """A list with an object a row, each on a line of its own."""
+    """A list with an object per row, each on a line of its own."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names, self.between = file, names, "[\n"

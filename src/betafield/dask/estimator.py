@@ -32,21 +32,20 @@ Local = estimators.SmoothBetaClassifier
 class SmoothBetaClassifier(Local):
     """`betafield.SmoothBetaClassifier` over dask arrays and dataframes.
 
-    Same parameters, same methods, same answers to the last bit. By default workers add up trials
-    by place, and the distinct places come to the client, which learns from them. With windows (a
-    `bandwidth` that is given, or `method="windows"`) `fit` leaves the trials on the workers; asked
-    at a local array, every worker sums up its own windows. Asked at a dask collection, the answer
-    is a dask collection, computed when it is wanted. Any scheduler will do: threads, processes, or
-    a `distributed.Client`.
+    The parameters, the methods and the answers are the same, to the last bit. By default, workers
+    add up trials by place, and the client learns from the distinct places. With windows (a given
+    `bandwidth`, or `method="windows"`), `fit` leaves the trials on the workers. If you ask at a
+    local array, every worker sums up its own windows. If you ask at a Dask collection, the answer
+    is a lazy Dask collection. Any scheduler works: threads, processes, or a `distributed.Client`.
 
     Parameters
     ----------
     bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, monotonic_cst,
-    n_jobs
-        As those of `betafield.SmoothBetaClassifier`.
+    periodic, geographic, n_jobs
+        As those of `betafield.SmoothBetaClassifier`; windows on workers cannot wrap around.
     partition : {None, "space"}, default=None
-        For windows: "space" gives each partition a region of its own, in one pass over the trials.
-        Points near each other then ask few partitions, whatever the order of the trials was.
+        For windows: "space" gives each partition its own region, in one pass over the trials.
+        Points near each other then need few partitions, whatever the order of the trials was.
 
     Examples
     --------
@@ -79,6 +78,8 @@ class SmoothBetaClassifier(Local):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
         partition: str | None = None,
     ) -> None:
@@ -93,6 +94,8 @@ class SmoothBetaClassifier(Local):
             prior=prior,
             sharing=sharing,
             monotonic_cst=monotonic_cst,
+            periodic=periodic,
+            geographic=geographic,
             n_jobs=n_jobs,
         )
         self.partition = partition
@@ -100,13 +103,13 @@ class SmoothBetaClassifier(Local):
     def compute(self) -> Local:
         """Return a local model that has learned from all trials.
 
-        It needs neither dask nor workers, and outlives them.
+        It needs neither Dask nor workers.
         """
         field = self.field_
         return Local.of(field.here() if isinstance(field, SpreadField) else field)
 
     def save(self, path: Any) -> None:
-        """Write the local model of all trials to one file; `betafield.load` gives it back."""
+        """Write the local model of all trials to one file, which `betafield.load` reads."""
         self.compute().save(path)
 
     # Asking. At a local array the field answers, and windows ask the workers; at a collection each
@@ -132,7 +135,7 @@ class SmoothBetaClassifier(Local):
         return one_array(found.blocks, lengths(X), told, (len(classes),))
 
     def predict(self, X: Any) -> Any:
-        """Return the class with the highest posterior mean; of equal ones the first."""
+        """Return the class with the highest posterior mean; the first one in case of a tie."""
         if not dask.is_dask_collection(X):
             return super().predict(X)
         found, classes = self.posterior(X), self._field_.classes
@@ -140,7 +143,7 @@ class SmoothBetaClassifier(Local):
         return one_array(found.blocks, lengths(X), decide, (), classes.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of outcomes that are predicted right."""
+        """Return the share of outcomes that are predicted correctly."""
         if not dask.is_dask_collection(X):
             return float(super().score(X, y, sample_weight))
         field, parts = self.field_, partitions(X, y=y, sample_weight=sample_weight)

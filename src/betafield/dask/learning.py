@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
-from betafield import methods, priors, smooth, success, trials, units
+from betafield import checks, methods, priors, smooth, success, trials, units
 from betafield.dask.partitions import (
     Partition,
     Regions,
@@ -180,6 +180,7 @@ def _in_order(options: Options, labels: npt.NDArray[Any], classes: Any) -> npt.N
 
 def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
     """Return a field without trials that has the features, classes and units of all partitions."""
+    _require_straight(options)
     wants = options.bounds is None or options.scales_by("std")
     looks, features, every = _surveyed(options, inputs, classes, wants_corners=wants)
     corners = _corners(options, looks, inputs, every) if wants else None
@@ -188,6 +189,16 @@ def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> Sp
     regions = _regions(looks, measured) if by_space else None
     windows = Windows(features.number, options.metric, regions=regions)
     return field.holding(windows, field.totals)
+
+
+def _require_straight(options: Options) -> None:
+    """Raise for features that wrap around, which windows on workers cannot."""
+    for name, found in (("periodic", options.periodic), ("geographic", options.geographic)):
+        if found:
+            raise ValueError(
+                f"{name}: found {checks.spelled(found)} with windows on dask; leave method and "
+                "bandwidth at their defaults, or fit a local model"
+            )
 
 
 def _regions(looks: Sequence[Look], measured: units.Units) -> Regions:
@@ -248,10 +259,10 @@ def _deviations(
 def _require_something(looks: Sequence[Look]) -> None:
     """Raise where no partition has anything that counts."""
     if not any(look.rows for look in looks):
-        raise ValueError("X: found 0 rows in all partitions; one at least is needed")
+        raise ValueError("X: found 0 rows in all partitions; at least one is needed")
     if all(look.is_void for look in looks):
         raise ValueError(
-            "sample_weight, trials: all are zero in all partitions; one at least must be positive"
+            "sample_weight, trials: all are zero in all partitions; at least one must be positive"
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
 
+from betafield.families import ContextFamily
 from betafield.trials import context_for_all
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +51,7 @@ def partitions(X: Any, **others: Any) -> list[Partition]:
                 raise TypeError(f"{name}: found a dask collection, but X is none; both must be")
         return [Partition("", columns)]
     same = {name: each for name, each in columns.items() if not dask.is_dask_collection(each)}
+    _require_one_family(same.get("context"))
     for name, values in same.items():
         _require_for_all(name, values)
     if "context" in same:  # a partition may have as many rows as that has coefficients
@@ -145,6 +147,15 @@ def _require_same_number(columns: Batch) -> None:
                 f"{name}: found {number} partitions where X has {numbers['X']}; each must go "
                 "with one of X, so repartition or rechunk"
             )
+
+
+def _require_one_family(context: Any) -> None:
+    """Raise for contexts of unknown rates that differ by row: these cannot be divided."""
+    if isinstance(context, ContextFamily) and len(context) != 1:
+        raise TypeError(
+            f"context: found {context!r}, but X is a dask collection; rates that are not known "
+            "must then be those of one context for all rows, or fit a local model"
+        )
 
 
 def _require_for_all(name: str, values: Any) -> None:

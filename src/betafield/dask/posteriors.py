@@ -16,7 +16,7 @@ from betafield.dask.questions import Answer, Ask, Outline, Question, answered, n
 from betafield.dask.tasks import Part, added, asked_points
 from betafield.dask.windows import AnyField, SpreadField, banded
 from betafield.field import Field
-from betafield.smooth import believed
+from betafield.smooth import SmoothField, believed
 
 Floats = npt.NDArray[np.float64]
 Lengths = tuple[int, ...] | None
@@ -97,7 +97,7 @@ def posteriors_at(field: AnyField, blocks: list[Delayed]) -> list[Delayed]:
     if isinstance(field, SpreadField):
         return _of_parts(field, Field.posterior, blocks)
     ask = functools.partial(believed, n_jobs=field.options.n_jobs)
-    return _of_one(field.answering, ask, field.features, blocks)
+    return _of_one(field.answering, ask, field, blocks)
 
 
 def bands_at(
@@ -107,24 +107,25 @@ def bands_at(
     ask = banded(lipschitz, level, simultaneous)
     if isinstance(field, SpreadField):
         return _of_parts(field, ask, blocks)
-    return _of_one(field.windowed, ask, field.features, blocks)
+    return _of_one(field.windowed, ask, field, blocks)
 
 
 def _of_one(
-    subject: Any, ask: Callable[..., Any], features: trials.Features, blocks: list[Delayed]
+    subject: Any, ask: Callable[..., Any], field: SmoothField, blocks: list[Delayed]
 ) -> list[Delayed]:
     """Return what one object says of each block: it goes to every worker once.
 
     What cannot be asked is refused now.
     """
-    ask(subject, np.empty((0, features.number)))
-    told = delayed((subject, ask, features), pure=False, traverse=False)
+    ask(subject, np.empty((0, field.features.number)))
+    placed = functools.partial(field.wraps.placed, bounds=field.bounds)
+    told = delayed((subject, ask, field.features, placed), pure=False, traverse=False)
     return [delayed(_said_at)(told, block) for block in blocks]
 
 
-def _said_at(told: tuple[Any, Callable[..., Any], trials.Features], X: Any) -> Any:
-    subject, ask, features = told
-    return ask(subject, asked_points(X, features))
+def _said_at(told: tuple[Any, Callable[..., Any], trials.Features, Any], X: Any) -> Any:
+    subject, ask, features, placed = told
+    return ask(subject, placed(asked_points(X, features)))
 
 
 def _of_parts(field: SpreadField, ask: Ask, blocks: list[Delayed]) -> list[Delayed]:
@@ -193,7 +194,7 @@ def probabilities(classes: npt.NDArray[Any], posterior: Any) -> Floats:
 
 
 def decided(classes: npt.NDArray[Any], posterior: Any) -> npt.NDArray[Any]:
-    """Return the class with the highest mean; of equal ones the first."""
+    """Return the class with the highest mean; the first one in case of a tie."""
     return np.asarray(np.sort(classes)[np.argmax(probabilities(classes, posterior), axis=1)])
 
 

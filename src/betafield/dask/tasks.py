@@ -272,7 +272,9 @@ def _learned(bare: Field, read: Checked) -> Learned:
         return Learned([], Totals(), ())
     with named(read.name):
         some = read.trials(bare.classes)
-        points, evidence = learning.located(bare, bare.options, len(bare.classes), some)
+        points, evidence = learning.located(
+            bare, bare.options, bare.features, len(bare.classes), some
+        )
     places = [bare.placed(points, evidence)] if len(points) else []
     return Learned(places, evidence.totals, evidence.polynomials)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Minimize,
     )
     from betafield.decisions.experiment.history import Trial
+    from betafield.decisions.sides import Integer, Log
     from betafield.decisions.tracker.false_alarms import false_alarm_rate
     from betafield.decisions.tracker.tracker import RiskTracker
 
@@ -31,7 +32,9 @@ __all__ = [
     "Everywhere",
     "Experiment",
     "FieldBandit",
+    "Integer",
     "LevelSet",
+    "Log",
     "Maximize",
     "Minimize",
     "Regret",
@@ -46,7 +49,9 @@ _HOMES = {
     "Everywhere": "experiment.goals",
     "Experiment": "experiment.experiment",
     "FieldBandit": "bandit.bandit",
+    "Integer": "sides",
     "LevelSet": "experiment.goals",
+    "Log": "sides",
     "Maximize": "experiment.goals",
     "Minimize": "experiment.goals",
     "Regret": "bandit.regret",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.decisions.sides import Side, side
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -28,8 +28,8 @@ class Space:
     ----------
     names : tuple of str
         The features.
-    bounds : tuple of (low, high)
-        Of each feature.
+    sides : tuple of Side
+        What each feature can be.
     observed : tuple of str
         Features that are told, not chosen.
 
@@ -43,23 +43,38 @@ class Space:
     """
 
     names: tuple[str, ...]
-    bounds: tuple[tuple[float, float], ...]
+    sides: tuple[Side, ...]
     observed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, space: Any, observed: Any = (), what: str = "space") -> Space:
-        """Return the space that a mapping of features to (low, high) describes.
+    def of(
+        cls, space: Any, observed: Any = (), what: str = "space", is_plain: bool = False
+    ) -> Space:
+        """Return the space that a mapping of features to what they can be describes.
 
-        Errors name the argument `what`.
+        Errors name the argument `what`. If it `is_plain`, all of them are ranges.
         """
         rule = "a mapping of names to (low, high) is needed"
         sides = dict(checks.instance(what, space, Mapping, rule))
         if not sides:
-            raise ValueError(f"{what}: found no features; one at least is needed")
+            raise ValueError(f"{what}: found no features; at least one is needed")
         for name in sides:
             checks.instance(f"{what}, feature {name!r}", name, str, "names must be text")
-        bounds = tuple(_bounds(f"{what}, feature {name!r}", ends) for name, ends in sides.items())
-        return cls(tuple(sides), bounds, _observed(observed, tuple(sides)))
+        each = tuple(side(f"{what}, feature {name!r}", ends) for name, ends in sides.items())
+        for name, one in zip(sides, each, strict=True):
+            rule, good = "(low, high) is needed, two finite numbers", not (is_plain and one.kind)
+            checks.require(good, f"{what}, feature {name!r}", sides[name], rule)
+        return cls(tuple(sides), each, _observed(observed, tuple(sides)))
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """The ends of each feature."""
+        return tuple((each.low, each.high) for each in self.sides)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What it was made of."""
+        return {name: each.given for name, each in zip(self.names, self.sides, strict=True)}
 
     @cached_property
     def low(self) -> Floats:
@@ -94,17 +109,25 @@ class Space:
         checks.instance(what, point, Mapping, f"a mapping of {self._all()} is needed")
         return {name: self._value(what, name, value) for name, value in point.items()}
 
-    def point(self, row: Floats) -> dict[str, float]:
+    def point(self, row: Floats) -> dict[str, Any]:
         """Return the mapping of these coordinates."""
-        return dict(zip(self.names, row.tolist(), strict=True))
+        each = zip(self.names, self.sides, row.tolist(), strict=True)
+        return {name: one.value(number) for name, one, number in each}
 
     def shares(self, rows: Floats) -> Floats:
         """Return coordinates as shares of the sides, from 0 to 1."""
-        return np.asarray((rows - self.low) / self.side)
+        each = [one.shares(rows[..., a]) for a, one in enumerate(self.sides)]
+        return np.stack(each, axis=-1)
 
     def rows(self, shares: Floats) -> Floats:
         """Return the coordinates of these shares of the sides, none beyond the bounds."""
-        return np.clip(self.low + shares * self.side, self.low, self.high)
+        each = [one.numbers(shares[..., a]) for a, one in enumerate(self.sides)]
+        return np.stack(each, axis=-1)
+
+    def reached(self, reach: Floats) -> Floats:
+        """Return how far trials reach along each feature, in shares of the sides."""
+        each = zip(self.sides, reach, strict=True)
+        return np.array([float(one.reached(far)) for one, far in each])
 
     def sobol(self, n: int, seed: int, skip: int = 0) -> Floats:
         """Return n points of a scrambled Sobol sequence over all features."""
@@ -123,32 +146,19 @@ class Space:
         """Return a number that the feature of this name can have."""
         if name not in self.names:
             raise ValueError(f"{what}: found the feature {name!r}; the space has {self._all()}")
-        low, high = self.bounds[self.names.index(name)]
-        rule = f"a number from {low!r} to {high!r} is needed"
-        return checks.number(f"{what}, feature {name!r}", value, rule, low=low, high=high)
+        return self.sides[self.names.index(name)].number(f"{what}, feature {name!r}", value)
 
     def _all(self) -> str:
         return ", ".join(map(repr, self.names))
 
 
-def _bounds(what: str, ends: Any) -> tuple[float, float]:
-    """Return (low, high), finite and apart."""
-    rule = "(low, high) is needed, two finite numbers"
-    low, high = checks.finite(what, ends, rule, (2,), rule).tolist()
-    checks.require(low < high, what, (low, high), "low must be below high")
-    checks.require(
-        math.isfinite(high - low), what, (low, high), "high - low must be a finite float"
-    )
-    return low, high
-
-
 def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the features that are not chosen; one at least must be."""
+    """Return the features that are not chosen; at least one must be."""
     listed = checks.items("observed", observed, "a list of features is needed")
     for i, name in enumerate(listed):
         checks.one_of(f"observed[{i}]", name, names)
     if set(listed) == set(names):
-        raise ValueError("observed: found every feature of the space; one at least must be chosen")
+        raise ValueError("observed: found every feature of the space; at least one must be chosen")
     return tuple(dict.fromkeys(listed))
 
 

@@ -76,7 +76,7 @@ def require_total(name: str, total: float, most: float = MOST) -> None:
 
 
 def tally(columns: Columns, weight: Floats | None) -> Columns:
-    """Return the statistics of each trial: a column a class, a second where weights have fractions.
+    """Return the statistics of each trial: one column per class, two if weights are fractional.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def tally(columns: Columns, weight: Floats | None) -> Columns:
 
 
 def untallied(sums: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
-    """Return what the sums of `tally` stand for: trials a class, int64 if weights were whole."""
+    """Return what the sums of `tally` stand for: trials per class, int64 if weights were whole."""
     if sums.shape[-1] == n_classes:
         return sums
     return sums[..., :n_classes] + sums[..., n_classes:] / FRACTIONS

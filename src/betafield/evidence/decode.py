@@ -80,7 +80,7 @@ class Decoder:
         return not self.span[1] and self.width <= 2 * self.n_classes
 
     def trials(self, sums: Ints) -> npt.NDArray[Any]:
-        """Return the Beta counts, a column a class."""
+        """Return the Beta counts, a column per class."""
         return untallied(sums[..., : min(self.width, 2 * self.n_classes)], self.n_classes)
 
     def size(self, sums: Ints) -> Floats:

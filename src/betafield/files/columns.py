@@ -124,7 +124,7 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
             odd = checks.spelled(name)
             raise TypeError(f"{argument}: found {odd} in a list; names of columns are needed")
     if not found:
-        raise ValueError(f"{argument}: found no names; one column at least is needed")
+        raise ValueError(f"{argument}: found no names; at least one column is needed")
     return tuple(map(_plain, found))
 
 

@@ -23,7 +23,7 @@ def named(paths: Any) -> list[str]:
     given = [paths] if is_one else checks.items("paths", paths, _RULE)
     found = {os.path.realpath(file): file for path in given for file in _named_by(path)}
     if not found:
-        raise ValueError("paths: found an empty list; one file at least is needed")
+        raise ValueError("paths: found an empty list; at least one file is needed")
     return [found[path] for path in sorted(found)]
 
 
@@ -63,7 +63,7 @@ def _regular(name: str) -> str:
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"paths: found {name!r}, a link to nothing") from error
+        raise FileNotFoundError(f"paths: found {name!r}, a broken link") from error
     if not stat.S_ISREG(mode):
         raise ValueError(
             f"paths: found {name!r}, {kind_of(mode)}; regular files are needed, which can be read "

@@ -40,7 +40,7 @@ def with_features(
                 "that are features"
             )
     if not names:
-        raise ValueError(f"features: {files[0].path} has no other columns; one at least is needed")
+        raise ValueError(f"features: {files[0].path} has no other columns; at least one is needed")
     if callable(roles.context):
         raise ValueError(
             "features: name them where context is a function, whose columns may be none of them"
@@ -62,10 +62,10 @@ def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
 
 
 def _is_text(schema: Any, name: str) -> bool:
-    """Return whether a column is one of text or booleans, as far as a file says."""
+    """Return whether a column is one of text, as far as a file says."""
     if schema.names.count(name) != 1:
         return False
-    return value_kind(schema.field(name).type) in ("text", "booleans")
+    return value_kind(schema.field(name).type) == "text"
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:

@@ -1,4 +1,4 @@
-"""BandwidthDisplay: how well windows of each width predict."""
+"""BandwidthDisplay: how well windows of each width predict held-out trials."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ CLOSE = 300.0
 
 
 class BandwidthDisplay:
-    """The score of windows by their width, and the one in use.
+    """The leave-one-out score of windows by their width, and the width in use.
 
-    A score is Σ log P(outcome of a trial | the others of its window), each trial left out alone: it
-    is shown as the distance from the best one. Of a model with windows, that is with a `bandwidth`
-    that was given or `method="windows"`; `ComponentsDisplay` shows any.
+    The score is Σ log P(outcome of a trial | the other trials of its window), shown as the
+    difference from the best one. It is for models with windows, that is with a given `bandwidth` or
+    `method="windows"`; `ComponentsDisplay` works for any model.
 
     Parameters
     ----------
     widths, scores : arrays of shape (n,)
-        Widths in scaled units, rising, and the score of each. Empty if the width was not learned.
+        Widths in scaled units, increasing, and their scores. Empty if the width was not learned.
     width : float
         The one in use, `model.bandwidth_`.
     unit : float
@@ -84,13 +84,13 @@ class BandwidthDisplay:
 
     @classmethod
     def from_estimator(cls, model: SmoothBetaClassifier, *, ax: Any = None) -> Self:
-        """Score all widths with the trials that the model knows now, and draw.
+        """Score all widths with the trials of a fitted model, and draw the scores.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted, with windows. Where its bandwidth is a number, or by theory, there is that one
-            to show.
+            A fitted model with windows. If its bandwidth is a number or "theory", only that width
+            is shown.
         ax : Axes, default=None
             Where to draw. None: a new figure.
         """

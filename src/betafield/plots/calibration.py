@@ -29,11 +29,11 @@ WEIGHTED: Literal["inverted_cdf"] = "inverted_cdf"
 
 
 class CalibrationDisplay:
-    """The share of successes among trials of like predictions, with its interval.
+    """The share of successes among trials with similar predictions, with its interval.
 
-    Trials are put into bins by the probability predicted for them. Where a model is calibrated,
-    the share of successes in a bin is its mean prediction: the diagonal. Intervals are those of
-    Clopper and Pearson, of each bin by itself.
+    Trials are binned by their predicted probability. If a model is calibrated, the share of
+    successes in a bin equals its mean prediction, the diagonal. Each bin has its own
+    Clopper–Pearson interval.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ class CalibrationDisplay:
     low, high : arrays of shape (n_bins,)
         Ends of the interval of the share.
     trials : array of shape (n_bins,)
-        How many.
+        The number of trials.
     y_prob, weight : arrays of shape (m,)
-        All predictions, and how many trials each was made for.
+        All predictions, and the number of trials for each.
     level : float
-        Of the intervals.
+        The level of the intervals.
     event : str
-        What was predicted, as labels say it.
+        The event that was predicted, as in labels.
     name : str
-        The model.
+        The name of the model.
 
     Attributes
     ----------
@@ -117,29 +117,29 @@ class CalibrationDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Compare what any fitted classifier predicts at X with the outcomes y.
+        """Compare the predictions of any fitted classifier at X with the outcomes y.
 
-        X and y should be trials that it has not seen.
+        X and y should be held-out trials.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted; has `predict_proba`.
+            A fitted classifier with `predict_proba`.
         X, y
             Trials and their outcomes.
         n_bins : int, default=10
-            At the most: bins without trials are left out.
+            The largest number of bins; empty bins are left out.
         strategy : {"quantile", "uniform"}, default="quantile"
-            Bins of equally many trials, or of equal width.
+            Bins with equal numbers of trials, or of equal width.
         level : float, default=0.95
-            Of the intervals.
+            The level of the intervals.
         class_ : label, default=None
             The class whose probability is looked at; None: the success, or else the
             second of two.
         name : str, default=None
             Of the model in the legend; None: its class.
         ax : Axes or two of them, default=None
-            Where to draw; on one, the histogram is left out. None: a new figure.
+            Where to draw. On a single one, the histogram is left out. None: a new figure.
         """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
@@ -179,16 +179,17 @@ class CalibrationDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Compare a model with its own trials, each predicted by one that has not seen it.
+        """Compare a model with its own trials by cross-validation.
 
-        See `betafield.observed.left_out`: five models learn from four fifths of the trials each.
+        Five models each learn from four fifths of the trials and predict the rest; see
+        `betafield.observed.left_out`.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
             Fitted, with two classes, without contexts.
         n, random_state
-            Places at which trials are predicted, at the most; the seed of the folds.
+            Places at which trials are predicted, at most; the seed of the folds.
         n_bins, strategy, level, name, ax
             As in `from_estimator`.
         """
@@ -221,7 +222,7 @@ class CalibrationDisplay:
         name: str = "predictions",
         ax: Any = None,
     ) -> Self:
-        """Compare predictions with successes: 1 or 0 a trial, or so many of `weight` trials."""
+        """Compare predictions with successes: 1 or 0 per trial, or so many of `weight` trials."""
         successes, predicted = checks.array("successes", successes), checks.array("y_prob", y_prob)
         trials = np.ones_like(predicted) if weight is None else checks.array("weight", weight)
         n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)

@@ -1,4 +1,4 @@
-"""ComponentsDisplay: what answers are made of, how far it reaches and what it weighs."""
+"""ComponentsDisplay: the components of answers, with their reaches and weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ LIGHT, FEATURES = 0.005, 12
 
 
 class ComponentsDisplay:
-    """How far a model looks along each feature, and what its components weigh.
+    """How far trials reach along each feature, and the weights of the components.
 
-    Of the default: the length scales of the process, which are how far trials reach that tell what
-    is smooth; processes with effects of levels, if values of a feature differ from each other
-    beyond that; and windows of what these leave over, by the features that they look at. Of
-    windows: how far they reach.
+    For the default model: the length scales of the process, which say how far trials reach;
+    processes with effects of levels, if the values of a feature differ beyond what is smooth; and
+    windows of residuals, by the features that they use. For windows alone: how far they reach.
 
     Parameters
     ----------
@@ -72,14 +71,14 @@ class ComponentsDisplay:
 
     @classmethod
     def from_estimator(cls, model: SmoothBetaClassifier, *, ax: Any = None) -> Self:
-        """Take what a model has learned apart, and draw it.
+        """Draw the components of a fitted model.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted.
+            A fitted model.
         ax : Axes or two of them, default=None
-            Where to draw; on one, weights are left out. None: a new figure.
+            Where to draw. On a single one, weights are left out. None: a new figure.
         """
         require_model(model)
         sides = np.ptp(model.bounds_, axis=1)

@@ -27,8 +27,8 @@ UNSURE = (0.05, 0.95)
 class ExceedanceDisplay:
     """The chance P(π > p) that a probability is above p, over one feature or two.
 
-    Where the chance is above 0.95 the level is surely exceeded, where it is below 0.05 surely not;
-    lines at both separate what is known from what is not. Over one feature of several, without
+    Above 0.95 the level is almost certainly exceeded, below 0.05 almost certainly not; lines at
+    both values separate what is known from what is open. Over one feature of several, without
     `at`, it is the chance that the average over the places of the trials is above p.
 
     Parameters
@@ -109,13 +109,13 @@ class ExceedanceDisplay:
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted.
+            A fitted model.
         above : float
             The level p, from 0 to 1.
         features, at, under, grid_resolution, show_places
             As those of `FieldDisplay.from_estimator`.
         class_ : label, default=None
-            Whose probability; None: the success, or of three classes and more the second.
+            Whose probability; None: the success, or of three or more classes the second.
         ax : Axes, default=None
             Where to draw. None: a new figure.
         """

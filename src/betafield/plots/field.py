@@ -1,4 +1,4 @@
-"""FieldDisplay: the probability over one feature or two, and how sure it is."""
+"""FieldDisplay: the probability over one feature or two, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import betafield.plots.curves as curves
 import betafield.plots.maps as maps
 import betafield.plots.style as style
 from betafield import checks
-from betafield.observed import Binned, binned, require_model
+from betafield.observed import Binned, binned, feature_names, require_model
 from betafield.survey import Question
 
 if TYPE_CHECKING:
@@ -24,46 +24,46 @@ Floats = npt.NDArray[np.float64]
 
 
 class FieldDisplay:
-    """What a fitted model says of π, over one feature or two.
+    """The probability π of a fitted model, over one feature or two.
 
-    Over the one feature of a model: the posterior mean, its credible interval, the guaranteed band
-    where a Lipschitz constant is given, and the share of successes in bins of the trials.
+    For a model with one feature: the posterior mean, its credible interval, the guaranteed band if
+    a Lipschitz constant is given, and the share of successes in bins of the trials.
 
-    Over two features: the map of the mean beside that of its uncertainty, the width of the
-    credible interval; or of the guaranteed band, where a Lipschitz constant is given.
+    For two features: a map of the mean next to a map of its uncertainty, which is the width of the
+    credible interval, or of the guaranteed band if a Lipschitz constant is given.
 
-    Over one feature of several, without `at`, partial dependence: with w_i the share of the trials
-    that were made at the place x_i, and x_i(v) that place with the feature moved to v,
+    For one feature of several, without `at`: partial dependence. With w_i the share of the trials
+    at the place x_i, and x_i(v) that place with the feature moved to v,
 
         mean(v) = Σ w_i E π(x_i(v)),
 
-    and the ends of the interval are the same averages of the intervals' ends. That is the credible
-    interval of Σ w_i π(x_i(v)) if errors of all places rise and fall together. Posteriors do not
-    say how they do; no other way gives the average a larger variance. The band is then the average
-    of simultaneous bands, whose guarantee the average keeps.
+    and the ends of the interval are the same averages of the ends of the intervals. This is the
+    credible interval of Σ w_i π(x_i(v)) if the errors at all places rise and fall together, which
+    gives the average its largest possible variance. The band is then the average of simultaneous
+    bands, which keeps their guarantee.
 
-    Other features are fixed where `at` says, or at their medians.
+    Other features are fixed at the values in `at`, or at their medians.
 
     Parameters
     ----------
     grid : tuple of one or two arrays
-        Where the field was asked, a feature each: (m,), or (n,) and (m,).
+        The points, one array per feature: (m,), or (n,) and (m,).
     mean, low, high : arrays of shape (m,), (m, K) or (m, n)
         The posterior mean and the ends of the credible interval; K classes, or a map.
     features : tuple of one or two str
         Their names.
     events : tuple of str
-        Whose probability each curve is, as labels say it.
+        The event of each curve, as in labels.
     level : float
-        Of intervals and bands.
+        The level of intervals and bands.
     band : (low, high) or None
         The guaranteed band, arrays like `mean`.
     bins : tuple of Binned
-        The trials in bins, for each curve; empty where shares of outcomes do not show π.
+        The trials in bins, for each curve; empty if shares of outcomes do not estimate π.
     places : array of shape (n, 1) or (n, 2)
-        Where there were trials; some of them, if there are more than 2,000.
+        The places of the trials; a sample of them, if there are more than 2,000.
     at : dict
-        The features that were fixed, and where.
+        The features that were fixed, and their values.
     averaged : bool
         Whether this is partial dependence.
     threshold : Threshold or None
@@ -144,43 +144,46 @@ class FieldDisplay:
         threshold: Threshold | None = None,
         ax: Any = None,
     ) -> Self:
-        """Ask a fitted model all over its domain, and draw what it says.
+        """Evaluate a fitted model over its domain, and draw the result.
 
-        No data is needed: the domain is `model.bounds_`, and the trials are those that the model
-        has seen. After contexts the field is that of π, the probability without distortion, and
-        outcomes, which do not show it, are not drawn.
+        No data are needed: the domain is `model.bounds_`, and the trials are those that the model
+        has seen. If they had contexts, the field shows π without distortion, and outcomes are not
+        drawn, because they do not estimate it.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted.
+            A fitted model.
         X, y : default=None
-            Trials to draw in place of those that the model has seen.
+            Trials to draw instead of those that the model has seen.
         features : str, int, or two of them, default=None
-            Over which features. None: the two most relevant of those that vary, or the only one.
+            The features to show. None: the two most relevant of those that vary, or the only one.
         at : dict, default=None
-            Where other features are fixed, by name or number; at their medians where it does not
-            say. Without it, one feature of several is shown by partial dependence.
+            Values at which other features are fixed, by name or number; those that it does not name
+            are fixed at their medians. Without it, one feature of several is shown by partial
+            dependence.
         level : float, default=0.95
-            Of intervals and bands.
+            The level of intervals and bands.
         lipschitz : float, default=None
-            L, how fast π may change, in scaled units: draws the band of `model.band`.
+            L, how fast π may change, in scaled units. If it is given, the band of `model.band` is
+            drawn.
         simultaneous : bool, default=False
             Whether the band holds everywhere at once.
         under : context of shape (p + 1,), default=None
-            Shows the probability of success under this context in place of π.
+            Show the probability of success under this context instead of π.
         class_ : label, default=None
-            The one class to show; None: of two the success, of more all, or in a map the second.
+            The class to show. None: the success of two classes; all of more classes, or the second
+            one in a map.
         grid_resolution : int, default=None
-            Points a feature. None: 300, in maps 100, of averages 60.
+            Points per feature. None: 300 for curves, 100 for maps, 60 for averages.
         n_bins : int, default=20
             Bins of the trials, over the one feature of a model.
         show_places : bool, default=False
-            Whether to mark where there were trials.
+            Whether to mark the places of the trials.
         threshold : Threshold, default=None
-            As `model.threshold` returns it for the feature shown: draws its interval as a bar.
+            A result of `model.threshold` for the feature shown; its interval is drawn as a bar.
         ax : Axes or two of them, default=None
-            Where to draw; on one, a map is that of the mean. None: a new figure.
+            Where to draw. On a single one, a map is that of the mean. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)
@@ -209,7 +212,9 @@ class FieldDisplay:
             averaged=asked.averaged,
             threshold=_fitting(threshold, asked),
         )
-        return display.plot(ax=ax, show_places=show_places)
+        drawn = display.plot(ax=ax, show_places=show_places)
+        _in_proportion(drawn, model)
+        return drawn
 
     def plot(self, ax: Any = None, *, show_places: bool = False) -> Self:
         """Draw on these axes, one or two, or on a new figure."""
@@ -221,6 +226,18 @@ class FieldDisplay:
             maps.draw(axes, self, show_places)
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
+
+
+def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:
+    """Draw a degree of longitude as long as it is in the middle of a map."""
+    earth = model.field_.wraps.earth
+    names = feature_names(model)
+    if earth is None or set(drawn.features) != {names[a] for a in earth}:
+        return
+    is_turned = drawn.features[0] == names[earth[1]]
+    middle = np.cos(np.radians(drawn.grid[0 if is_turned else 1][[0, -1]].mean()))
+    for axes in np.atleast_1d(np.asarray(drawn.ax_, dtype=object)):
+        axes.set_aspect(max(middle, 0.1) if is_turned else 1.0 / max(middle, 0.1))
 
 
 def _fitting(threshold: Threshold | None, asked: Question) -> Threshold | None:

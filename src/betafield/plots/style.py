@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ MEAN_MAP, UNCERTAINTY_MAP = "viridis", "magma_r"
 CHANCE_MAP = "cividis"
 # Longer names are cut.
 LONGEST = 40
-# Places that are marked at the most.
+# Places that are marked at most.
 MARKED = 2_000
 
 
@@ -111,10 +111,10 @@ def kept(axes: list[Axes]) -> Any:
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
-def plain(axes: Axes, grid: str = "both") -> None:
+def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
     """Leave of frame and grid what helps reading."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, axis=grid, color="0.9", linewidth=0.6)  # type: ignore[arg-type]
+    axes.grid(visible=True, axis=grid, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
 
 

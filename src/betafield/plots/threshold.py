@@ -1,4 +1,4 @@
-"""ThresholdDisplay: where a probability reaches a level, beside the curve that reaches it."""
+"""ThresholdDisplay: where a probability reaches a level, with its curve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ThresholdDisplay:
     Parameters
     ----------
     grid : array of shape (m,)
-        Where the curve was asked.
+        The points of the curve.
     mean, low, high : arrays of shape (m,)
         The posterior mean of the probability, and the ends of its credible interval.
     threshold : Threshold
@@ -38,7 +38,7 @@ class ThresholdDisplay:
     event : str, default="P(success)"
         Whose probability it is, as labels say it.
     level : float, default=0.95
-        Of intervals.
+        The level of intervals.
 
     Attributes
     ----------
@@ -99,20 +99,20 @@ class ThresholdDisplay:
         random_state: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Ask a fitted model where its probability reaches p, and draw what it says.
+        """Find where the probability of a fitted model reaches p, and draw it.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted.
+            A fitted model.
         p : float
             The probability that is reached: the `level` of `model.threshold`.
         feature, at, under, anchored, size, random_state
             As those of `model.threshold`.
         level : float, default=0.95
-            Of intervals.
+            The level of intervals.
         ax : two Axes, default=None
-            Where to draw; on one, the curve alone. None: a new figure.
+            Where to draw. On a single one, the curve alone. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)

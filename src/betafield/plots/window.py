@@ -1,4 +1,4 @@
-"""WindowDisplay: what the posterior at one point is made of."""
+"""WindowDisplay: the trials and components behind the posterior at one point."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Near(NamedTuple):
     Parameters
     ----------
     what : str
-        What near is: in the window, or within a length scale.
+        What "near" means: in the window, or within a length scale.
     low, high : array of shape (d,)
-        From where to where that is along each feature, in the feature's own units; infinite where
-        it carries no distance.
+        Its ends along each feature, in the units of the feature; infinite if the feature adds no
+        distance.
     trials : float
-        How many there are.
+        The number of trials there.
     successes : float or None
-        How many of them ended so, as they were seen; None where outcomes are not kept.
+        The number of observed successes among them; None if outcomes are not kept.
     """
 
     what: str
@@ -74,15 +74,15 @@ class Part(NamedTuple):
 
 
 class WindowDisplay:
-    """What is near one point, what was seen there, and what is believed.
+    """The trials near one point, and the posterior there.
 
-    Near is what lies in the window or, by default, within a length scale of the process, whose
-    outline is an ellipse in the units in which it is smooth. Over one feature it is a strip; over
-    two, its outline is drawn among the places of the trials. With more features these are the two
-    most relevant, or those named.
+    "Near" means in the window or, by default, within one length scale of the process, whose outline
+    is an ellipse in the units in which the process is smooth. For one feature it is a strip; for
+    two, its outline is drawn among the places of the trials. With more features, the two most
+    relevant ones are drawn, or those that are named.
 
-    Where a process and windows of what it leaves over have weights, the density of each is drawn,
-    times its weight: they add up to the posterior's.
+    If both a process and windows of its residuals have weights, the density of each is drawn times
+    its weight; they add up to the posterior density.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class WindowDisplay:
     mean, low, high : float
         Of the posterior; ends of its interval.
     level : float
-        Of the interval.
+        The level of the interval.
     places : array of shape (n, c)
         Where there were trials, along the c features drawn; some of them, if more than 2,000 are
         in the picture.
@@ -177,23 +177,22 @@ class WindowDisplay:
         class_: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Take the posterior at one point apart, and draw it.
+        """Draw what is behind the posterior of a fitted model at one point.
 
         Parameters
         ----------
         model : SmoothBetaClassifier
-            Fitted.
+            A fitted model.
         x : array of shape (d,), or a table of one row
             The point.
         features : str, int, or two of them, default=None
-            Along which features it is drawn. None: the two most relevant of those that vary, or
-            the only one.
+            The features to draw. None: the two most relevant of those that vary, or the only one.
         level : float, default=0.95
-            Of the interval.
+            The level of the interval.
         class_ : label, default=None
-            The class whose probability is looked at; None: of two the success, of more the second.
+            The class to show. None: the success of two classes, the second one of more.
         ax : Axes or two of them, default=None
-            Where to draw; on one, densities are left out. None: a new figure.
+            Where to draw. On a single one, densities are left out. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)
@@ -334,7 +333,7 @@ def _outline(metric: str) -> Floats:
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
     """Return the point as one row; numbers alone need no names."""
-    rule = f"one finite number a feature is needed, {model.n_features_in_} in all"
+    rule = f"one finite number per feature is needed, {model.n_features_in_} in all"
     row = checks.finite("x", x, rule)
     if row.ndim != 2:
         checks.shaped("x", row, (model.n_features_in_,), rule)

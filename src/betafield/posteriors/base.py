@@ -1,6 +1,6 @@
 """The one protocol that every posterior keeps.
 
-A posterior is a column of independent beliefs about success probabilities, one a row. Users call
+A posterior is a column of independent beliefs about success probabilities, one per row. Users call
 the public methods; they validate and broadcast once, here. A new kind of posterior writes only
 the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how to `_take` rows.
 """
@@ -27,7 +27,7 @@ Moments: TypeAlias = tuple[Floats, Floats]
 
 
 class Posterior(ABC):
-    """Distributions of success probabilities π, one a row.
+    """Distributions of success probabilities π, one per row.
 
     Points and probabilities broadcast against `shape` by NumPy's rules: with m rows, a scalar or
     an array (m,) gives (m,), and a column (k, 1) gives (k, m).
@@ -98,7 +98,7 @@ class Posterior(ABC):
         return np.where(points < low, 0.0, self._each(self._cdf, points.clip(low, high)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
-        """P(π > p), for any real `p`; keeps its relative precision where 1 − cdf(p) loses it."""
+        """P(π > p), for any real `p`; precise even if 1 − cdf(p) is not."""
         points, (low, high) = self._checked_points(p), self.support
         return np.where(points < low, 1.0, self._each(self._above, points.clip(low, high)))
 
@@ -119,16 +119,15 @@ class Posterior(ABC):
         return self._draw(_dimensions(size, self.shape), _generator(random_state))
 
     def under(self, context: Any) -> "Posterior":
-        """Distribution of the success probability under other circumstances.
+        """Return the distribution of the success probability under a context.
 
-        That of q = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), for p = 1 of q = lo + (hi − lo) π. Its
-        moments, tails, quantiles and draws are those of q.
+        It is that of q = Σ_k b_k binom(p, k) π^k (1−π)^(p−k); for p = 1, q = lo + (hi − lo) π.
 
         Parameters
         ----------
         context : array-like of shape (p + 1,) or (m, p + 1)
             Bernstein coefficients b within [0, 1], for p = 1 (lo, hi), as made by
-            `betafield.contexts`: one context for all rows, or one a row.
+            `betafield.contexts`: one context for all rows, or one per row.
 
         Returns
         -------
@@ -224,7 +223,7 @@ _put_under: list[PutUnder] = []
 
 
 def makes_under(function: PutUnder) -> PutUnder:
-    """Make a function what `Posterior.under` calls, for its module builds on this one."""
+    """Make a function what `Posterior.under` calls, because its module builds on this one."""
     _put_under[:] = [function]
     return function
 
@@ -295,11 +294,11 @@ def require_one_length(**columns: Floats) -> None:
 
 def _chosen_rows(index: Index, m: int) -> Rows:
     # An empty list must not become an array of floats.
-    found = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
+    found: Any = np.empty(0, dtype=np.intp) if isinstance(index, list) and not index else index
     if isinstance(found, list | np.ma.MaskedArray):
         found = checks.cells("index", found)
     try:
-        rows = np.atleast_1d(np.arange(m)[found])  # type: ignore[index]
+        rows = np.atleast_1d(np.arange(m)[found])
     except (IndexError, TypeError, ValueError) as error:
         raise IndexError(f"index: found {checks.spelled(index)}; {error}") from None
     if rows.ndim > 1:

@@ -49,7 +49,7 @@ _BLOCK = 8192
 
 
 class Beta(Posterior):
-    """Beta distributions, one a row.
+    """Beta distributions, one per row.
 
     Row i has density p^(α−1) (1−p)^(β−1) / B(α, β) on [0, 1], with mean α/(α+β) and variance
     αβ / ((α+β)² (α+β+1)). After S successes in n trials a prior Beta(α, β) becomes
@@ -88,7 +88,7 @@ class Beta(Posterior):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,): one distribution a row."""
+        """(m,): one distribution per row."""
         return self.alpha.shape
 
     def mean(self) -> Floats:

@@ -33,7 +33,7 @@ _JOBS = "a whole number of threads, -1 for all cores, or None is needed"
 
 
 class Contextual(Posterior):
-    """Posteriors of a success probability whose trials were distorted, one a row.
+    """Posteriors of a success probability whose trials were distorted, one per row.
 
     Row i has, up to a constant, the log-density in log-odds u
 
@@ -110,7 +110,7 @@ class Contextual(Posterior):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,): one distribution a row."""
+        """(m,): one distribution per row."""
         return self.alpha.shape
 
     def mean(self) -> Floats:
@@ -184,7 +184,7 @@ class Contextual(Posterior):
 
     def _answers(self, what: int, values: Floats, count: int) -> Floats:
         """Return (count, m), from the kernels."""
-        # Only here, for it imports numba.
+        # Only here, because it imports numba.
         from betafield.posteriors.quadrature import answers
 
         out = np.empty((count, len(self)))

@@ -12,7 +12,7 @@ from betafield.posteriors.beta import Beta
 
 
 class Dirichlet(Posterior):
-    """Dirichlet distributions over K classes, one a row.
+    """Dirichlet distributions over K classes, one per row.
 
     Row i has density Γ(α₀) ∏ p_k^(α_k − 1) / Γ(α_k) over the points with Σ p_k = 1, where
     α₀ = Σ α_k. After counts n_k a prior with α becomes one with α + n.

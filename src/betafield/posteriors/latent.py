@@ -1,4 +1,4 @@
-"""Posteriors of π = g(f) with f normal, mixed over links: what a Gaussian process believes.
+"""Posteriors of π = g(f) with f normal, mixed over links: the posterior of a Gaussian process.
 
 Tails, quantiles and draws are those of normal laws; means are `betafield.process.averages`'. The
 second moment is a Gauss–Hermite sum while the deviation s of f is of the order of the link's bends,
@@ -32,7 +32,7 @@ BLOCK = 1 << 21
 
 
 class LatentNormal(Posterior):
-    """Distributions of π = g(f), f ~ N(c, s²), mixed over laws with links of their own.
+    """Distributions of π = g(f), f ~ N(c, s²), mixed over components with their own links.
 
     Row i has P(π ≤ p) = Σ_k w_k Φ((g_k⁻¹(p) − c_ki)/s_ki).
 

@@ -1,4 +1,4 @@
-"""Mixtures of posteriors: what is believed when several explanations of the trials remain.
+"""Mixtures of posteriors, for several competing explanations of the trials.
 
 Sums over components are sums of non-negative terms, so nothing cancels. A quantile lies between the
 least and the greatest quantile of its components, and is solved for.
@@ -284,7 +284,7 @@ def _normalised(log_weights: Floats) -> Floats:
     largest = log_weights.max(axis=1, keepdims=True)
     if (largest == -np.inf).any():
         row = int(np.argmax(largest == -np.inf))
-        raise ValueError(f"log_weights row {row}: found -inf only; one at least must be finite")
+        raise ValueError(f"log_weights row {row}: found -inf only; at least one must be finite")
     shifted = log_weights - largest
     result = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     result.flags.writeable = False

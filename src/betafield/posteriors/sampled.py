@@ -1,4 +1,4 @@
-"""Posteriors of which draws are known: what is believed of anything that fields were drawn for."""
+"""Posteriors that are given by draws, for any number that can be computed from drawn fields."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ QUARTILES = 1.349
 
 
 class Sampled(Posterior):
-    """Distributions of which draws are known, one per row.
+    """Distributions that are given by draws, one per row.
 
     Tails and quantiles are those of the draws: P(value ≤ p) is their share at or below p, and a
     quantile is the least of them at which that share reaches q. The density is a sum of normal
     kernels about them, of the width 0.9 min(s, quartile range/1.349) n^(−1/5), n the effective
     number of draws (Silverman's rule), reflected at the ends of the support; it is for pictures.
 
-    Draws of one number belong together: `sample` takes all rows from the same one, so that what
-    rows have in common is kept.
+    Draws with the same index belong together: `sample` takes all rows from the same draw, so that
+    the correlation between rows is kept.
 
     Parameters
     ----------
     draws : array-like of shape (S, m), or (S,) for one row
         The draws; may be infinite, not NaN.
     weights : array-like of shape (S,), optional
-        Their weights; None: all alike.
+        Their weights. None: equal weights.
     support : (low, high), default=(0.0, 1.0)
-        Where values can be. Probabilities by default; (-inf, inf) for differences and slopes,
-        which have no `under`.
+        The range of possible values: probabilities by default, (-inf, inf) for differences and
+        slopes, which have no `under`.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class _Under(Posterior):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,): one distribution a row."""
+        """(m,): one distribution per row."""
         return self.base.shape
 
     def under(self, context: Any) -> Posterior:

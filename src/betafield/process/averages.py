@@ -11,7 +11,8 @@ point by point, so that no answer depends on what is asked with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,12 @@ Order = npt.NDArray[np.intp]
 Nodes = tuple[Floats, Floats]
 
 # Nodes of the quadrature, and κs up to which they are enough for six digits.
-RULES = ((11, 0.9), (21, 2.5), (81, 5.5))
-# Steps of the search for a centre at the most, and when it is found.
-STEPS, NEAR = 20, 1e-11
+RULES = ((5, 0.4), (7, 0.6), (11, 0.9), (21, 2.5), (81, 5.5))
+# Points up to which all nodes are asked at once.
+FEW = 128
+# Steps of the search for a centre at the most, and the last that is taken: after one of h the
+# centre is out by about h².
+STEPS, NEAR = 20, 1e-4
 
 
 def mean(link: Link, centre: Floats, deviation: Floats) -> Floats:
@@ -77,6 +81,19 @@ def centred(link: Link, target: Floats, deviation: Floats, near: Floats) -> Floa
     return centre
 
 
+def guessed(link: Link, target: Floats, deviation: Floats) -> Floats:
+    """Return roughly the centres that `centred` finds, so that it takes one or two steps.
+
+    For the logit, with u = target − ½ and s the deviation, logit(target) + s²u − s⁴u(¼ − u²) + …
+    while s is small, and E g ≈ g(c/√(1 + πs²/8)) beyond.
+    """
+    if link is not LOGIT:
+        return link.inverse(target)
+    latent, u, square = link.inverse(target), target - 0.5, deviation**2
+    series = latent + square * u * (1.0 - square * (0.25 - u * u))
+    return np.where(square <= 1.0, series, latent * np.sqrt(1.0 + np.pi / 8.0 * square))
+
+
 def _step(link: Link, wanted: Floats, centre: Floats, deviation: Floats) -> Floats:
     found, slope = mean_and_slope(link, centre, deviation)
     latent = link.inverse(found)
@@ -107,18 +124,34 @@ def _by_rule(link: Link, deviation: Floats) -> Iterator[tuple[Nodes | None, Orde
 
 def _average(link: Link, c: Floats, s: Floats, nodes: Nodes) -> Floats:
     total = np.zeros_like(c)
-    for x, w in zip(*nodes, strict=True):
-        total += w * link.value(c + x * s)
+    for w, value in _weighed(link.value, c, s, nodes):
+        total += w * value
     return total
 
 
 def _averages(link: Link, c: Floats, s: Floats, nodes: Nodes) -> tuple[Floats, Floats]:
     total, slope = np.zeros_like(c), np.zeros_like(c)
-    for x, w in zip(*nodes, strict=True):
-        value, rise = link.rise(c + x * s)
+    for w, (value, rise) in _weighed(link.rise, c, s, nodes):
         total += w * value
         slope += w * rise
     return total, slope
+
+
+def _weighed(
+    function: Callable[[Floats], Any], c: Floats, s: Floats, nodes: Nodes
+) -> Iterator[tuple[float, Any]]:
+    """Yield every node's weight with what a link has there; for few points all are asked at once.
+
+    Sums are taken node by node in either case, so that their bits are the same.
+    """
+    x, weights = nodes
+    if len(c) > FEW:
+        for node, w in zip(x, weights, strict=True):
+            yield w, function(c + node * s)
+        return
+    table = function(c + x[:, None] * s)
+    each = zip(*table, strict=True) if isinstance(table, tuple) else table
+    yield from zip(weights, each, strict=True)
 
 
 # c_k.

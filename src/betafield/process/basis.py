@@ -17,6 +17,8 @@ are kept, what t trials could tell from 0, and the lowest of them if they are to
 A feature may have levels with effects of their own, independent and of variance τ²: a function per
 level follows, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
 levels too, with smooth deviations (`blocks`), and θ ends in log τ and log σ_d of every column.
+
+A feature may be a circle, and two of them the sphere: functions of theirs are in `wrapped`.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import blocks
+from betafield.process import blocks, wrapped
 from betafield.process.blocks import Columns, Layout, Shared
+from betafield.process.wrapped import Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -92,6 +95,8 @@ class Prior(NamedTuple):
         Levels with effects of their own.
     columns : tuple of Column
         Columns of categories.
+    kinds : tuple of str
+        What every feature is, a line, a circle or of the sphere; none: all are lines.
     """
 
     scale: float
@@ -99,6 +104,7 @@ class Prior(NamedTuple):
     smoothness: float | None = None
     effects: Effects | None = None
     columns: Columns = ()
+    kinds: Kinds = ()
 
 
 class Basis(NamedTuple):
@@ -129,6 +135,7 @@ class Basis(NamedTuple):
     is_capped: bool
     effects: Effects | None = None
     layout: Layout | None = None
+    kinds: Kinds = ()
 
     def angles(self, x: Floats) -> Floats:
         """Return π (x + δ)/(1 + 2δ), x at the border of the box if it is beyond."""
@@ -142,9 +149,11 @@ def basis(theta: Floats, prior: Prior) -> Basis:
         return _with_columns(basis(shared, prior._replace(columns=())), theta, prior)
     if prior.effects is not None:
         return _with_effects(basis(theta[:-1], prior._replace(effects=None)), theta, prior.effects)
+    if prior.kinds:
+        return _wrapped(theta, prior)
     sigma, lengths = math.exp(theta[0]), np.exp(theta[1:])
     d = len(lengths)
-    margin = np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
+    margin = _margin(lengths)
     steps = (np.pi * lengths / (1.0 + 2.0 * margin)) ** 2
     depth = _depth(theta[0], lengths, margin, prior)
     limit = _limit(depth, d, prior.smoothness)
@@ -154,10 +163,41 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
     slope = np.empty((1 + d, len(J)))
     slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
+    D, slope = _with_constant(D, slope, prior)
+    return Basis(margin, J, np.sqrt(D), slope, is_capped)
+
+
+def _wrapped(theta: Floats, prior: Prior) -> Basis:
+    """Return the basis where some features are circles, or of the sphere."""
+    own, kinds, nu = np.exp(theta[1:]), prior.kinds, prior.smoothness
+    d = len(kinds) - (wrapped.LONGITUDE in kinds)  # whose own length scale is none
+    margin = np.where(wrapped.of_kind(kinds, wrapped.LINE), _margin(own), 0.0)
+    steps = wrapped.steps(own, margin, kinds)
+    depth = _told(theta[0], prior) + wrapped.spans(own, margin, kinds)
+    limit = _limit(max(1.0, depth), d, nu)
+    most, highest = _most(len(kinds), prior.trials), HIGHEST.get(len(kinds), HIGHEST_DENSE)
+    J, u, is_capped = wrapped.lowest(steps, kinds, limit, most, highest)
+    weight, rate = spectrum(u, d, nu)
+    total, pull = _summed(list(wrapped.ladders(steps, kinds, NOTHING)), d, nu)
+    D = math.exp(2.0 * theta[0]) * 2.0 ** wrapped.doubled(J, kinds) * weight / total
+    slope = np.vstack(
+        [np.full(len(J), 2.0), pull[:, None] - (wrapped.squares(J, kinds) * steps).T * rate]
+    )
+    D, slope = _with_constant(D, slope, prior)
+    return Basis(margin, J, np.sqrt(D), slope, is_capped, kinds=kinds)
+
+
+def _margin(lengths: Floats) -> Floats:
+    """Return δ."""
+    return np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
+
+
+def _with_constant(D: Floats, slope: Floats, prior: Prior) -> tuple[Floats, Floats]:
+    """Return variances and their slopes with that of the constant, which comes first, added."""
     constant = CONSTANT * prior.scale**2
     slope[:, 0] *= D[0] / (D[0] + constant)
     D[0] += constant
-    return Basis(margin, J, np.sqrt(D), slope, is_capped)
+    return D, slope
 
 
 def _with_effects(cosines: Basis, theta: Floats, effects: Effects) -> Basis:
@@ -196,8 +236,12 @@ def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Float
 def _depth(log_sigma: float, lengths: Floats, margin: Floats, prior: Prior) -> float:
     """Return how far log weights may fall before t trials cannot tell them from 0."""
     spans = np.log(np.minimum(1.0, 2.5 * lengths / (1.0 + 2.0 * margin))).sum()
-    told = math.log(4.0 * max(prior.trials, 1.0)) + 2.0 * (log_sigma - math.log(prior.scale))
-    return max(1.0, told + float(spans))
+    return max(1.0, _told(log_sigma, prior) + float(spans))
+
+
+def _told(log_sigma: float, prior: Prior) -> float:
+    """Return the part of it that trials and σ have."""
+    return math.log(4.0 * max(prior.trials, 1.0)) + 2.0 * (log_sigma - math.log(prior.scale))
 
 
 def _limit(depth: float, d: int, smoothness: float | None) -> float:
@@ -243,5 +287,22 @@ def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]
         return float(totals.prod()), means
     grids = np.meshgrid(*axes, indexing="ij")
     weight, rate = spectrum(np.sum(grids, axis=0), len(steps), smoothness)
+    total = float(weight.sum())
+    return total, np.array([(weight * rate * grid).sum() / total for grid in grids])
+
+
+def _summed(
+    axes: list[tuple[Floats, Floats]], d: int, smoothness: float | None
+) -> tuple[float, Floats]:
+    """Return the same of every u per feature, with how many functions have it."""
+    if smoothness is None:
+        weights = [count * np.exp(-0.5 * u) for u, count in axes]
+        totals = np.array([w.sum() for w in weights])
+        means = [(w * u).sum() for w, (u, _) in zip(weights, axes, strict=True)] / totals
+        return float(totals.prod()), means
+    grids = np.meshgrid(*(u for u, _ in axes), indexing="ij")
+    counts = np.meshgrid(*(count for _, count in axes), indexing="ij")
+    weight, rate = spectrum(np.sum(grids, axis=0), d, smoothness)
+    weight = weight * np.prod(counts, axis=0)
     total = float(weight.sum())
     return total, np.array([(weight * rate * grid).sum() / total for grid in grids])

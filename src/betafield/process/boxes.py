@@ -6,6 +6,10 @@ A feature is put into the box by its range, by its ranks or by its logarithm:
     log     the same of log x; what is not positive is far below
     rank    the share of trials below x (and half of those at x), 0 at the least and 1 at the
             greatest value that was seen, linear between at most 1,024 of them and beyond
+    period  the share of the period, from 0 to 1, where it starts again
+
+Longitude and latitude are shares of 360° and of 180°, or, if the domain is a region that a plane
+can stand for, the coordinates of that plane by their ranges (`betafield.earth`).
 
 Points outside the domain are outside the box.
 """
@@ -19,12 +23,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield import earth
 from betafield.process.blocks import Arrangement, coordinates
+from betafield.process.wrapped import CIRCLE, LATITUDE, LINE, LONGITUDE, Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SCALES = ("range", "rank", "log")
+# Those that a feature has or has not, with what it is in the box.
+WRAPPED = {"period": CIRCLE, "longitude": LONGITUDE, "latitude": LATITUDE}
 # Values of a feature that ranks are told at.
 KNOTS = 1_024
 # Ranks, or logarithms, that nowhere differ by more from what they would replace are not tried.
@@ -45,9 +53,13 @@ class Axis(NamedTuple):
     to: Floats
     side: float
     is_log: bool = False
+    is_circle: bool = False
 
     def inside(self, x: Floats) -> Floats:
         """Return values in units of the box."""
+        if self.is_circle:
+            share = np.mod(x - self.at[0], self.side) / self.side
+            return np.where(share < 1.0, share, 0.0)
         if self.is_log:
             x = np.log(np.maximum(x, np.finfo(np.float64).tiny))
         if len(self.at) == 1:
@@ -80,6 +92,8 @@ class Box(NamedTuple):
     axes: tuple[Axis, ...]
     levels: tuple[Floats, ...] = ()
     arrangement: Arrangement | None = None
+    chart: Chart | None = None
+    kinds: Kinds = ()
 
     @classmethod
     def of(cls, bounds: Floats) -> Box:
@@ -89,31 +103,102 @@ class Box(NamedTuple):
     @classmethod
     def scaled(cls, bounds: Floats, scale: tuple[str, ...], points: Floats, trials: Ints) -> Box:
         """Return the box of bounds by a scale per feature; ranks are those of these trials."""
-        return cls(
-            tuple(axis(kind, bounds[a], points[:, a], trials) for a, kind in enumerate(scale))
-        )
+        chart = _chart(bounds, scale)
+        axes = tuple(axis(kind, bounds[a], points[:, a], trials) for a, kind in enumerate(scale))
+        if chart is not None:
+            return cls(axes, chart=chart, kinds=_kinds(scale, ("period",)))
+        whole = tuple(map(_whole, axes, scale))
+        return cls(whole, kinds=_kinds(scale, tuple(WRAPPED)))
 
     def inside(self, points: Floats) -> Floats:
         """Return points (m, d) in units of the box, beyond it if they are."""
         if self.arrangement is not None:
             return self.beside(*self.arrangement.arranged(points))
-        return np.stack([axis.inside(points[:, a]) for a, axis in enumerate(self.axes)], axis=1)
+        return self._features(points)
 
     def beside(self, points: Floats, codes: Floats) -> Floats:
         """Return points in units of the box, and after them the coordinates of levels."""
-        each = [axis.inside(points[:, a]) for a, axis in enumerate(self.axes)]
-        each += [coordinates(*both) for both in zip(codes.T, self.levels, strict=True)]
-        return np.stack(each, axis=1)
+        levels = [coordinates(*both) for both in zip(codes.T, self.levels, strict=True)]
+        return np.column_stack([self._features(points), *levels])
+
+    def _features(self, points: Floats) -> Floats:
+        x = np.empty((len(points), len(self.axes)))
+        for a, axis in enumerate(self.axes):
+            x[:, a] = axis.inside(points[:, a])
+        return x if self.chart is None else self.chart.inside(points, x)
 
     def outside(self, x: Floats) -> Floats:
         """Return points of the box in own units."""
-        if not self.axes:
-            return np.zeros((len(x), 0))
-        return np.stack([axis.outside(x[:, a]) for a, axis in enumerate(self.axes)], axis=1)
+        own = np.empty((len(x), len(self.axes)))
+        for a, axis in enumerate(self.axes):
+            own[:, a] = axis.outside(x[:, a])
+        return own if self.chart is None else self.chart.outside(x, own)
 
     def within(self, points: Floats) -> Floats:
         """Return the same, none beyond the box: rounding takes none out."""
         return np.clip(self.inside(points), 0.0, 1.0)
+
+
+class Chart(NamedTuple):
+    """A plane that stands for a region of the Earth.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Longitude and latitude.
+    region : Region
+        What is on the plane.
+    low, side : tuple of float
+        Its coordinates, east and north, that are 0 in the box, and how long the box is.
+    """
+
+    columns: tuple[int, int]
+    region: earth.Region
+    low: tuple[float, float]
+    side: tuple[float, float]
+
+    def inside(self, points: Floats, x: Floats) -> Floats:
+        """Return points of the box, of which only longitude and latitude are missing."""
+        plane = self.region.plane(*points[:, self.columns].T)
+        x[:, self.columns] = (plane.T - self.low) / self.side
+        return x
+
+    def outside(self, x: Floats, own: Floats) -> Floats:
+        """Return points in own units, of which only longitude and latitude are missing."""
+        plane = np.array(self.low) + x[:, self.columns] * self.side
+        longitude, latitude = self.region.globe(plane.T)
+        middle = self.region.longitude  # of which others are told on the nearer side
+        own[:, self.columns[0]] = middle + earth.wrapped(np.mod(longitude - middle, earth.TURN))
+        own[:, self.columns[1]] = latitude
+        return own
+
+
+def _chart(bounds: Floats, scale: tuple[str, ...]) -> Chart | None:
+    """Return the plane for longitude and latitude, if there are any and a plane will do."""
+    if "longitude" not in scale:
+        return None
+    columns = scale.index("longitude"), scale.index("latitude")
+    ends = [float(end) for a in columns for end in bounds[a]]
+    region = earth.region(*ends)
+    if not region.is_regional:
+        return None
+    plane = region.plane(*earth.edges(*ends))
+    low, side = plane.min(axis=1), np.ptp(plane, axis=1)
+    side = np.where(side > 0.0, side, max(side.max(), 1.0))
+    return Chart(columns, region, (low[0], low[1]), (side[0], side[1]))
+
+
+def _whole(axis: Axis, kind: str) -> Axis:
+    """Return the axis of a feature; longitude and latitude have the whole Earth."""
+    if kind == "longitude":
+        return by_period(-180.0, 180.0)
+    return by_range(*earth.LATITUDES) if kind == "latitude" else axis
+
+
+def _kinds(scale: tuple[str, ...], wrapping: tuple[str, ...]) -> Kinds:
+    """Return what features are in the box; none: all are lines."""
+    kinds = tuple(WRAPPED[kind] if kind in wrapping else LINE for kind in scale)
+    return kinds if any(kind != LINE for kind in kinds) else ()
 
 
 def axis(kind: str, ends: Floats, x: Floats, trials: Ints) -> Axis:
@@ -122,7 +207,12 @@ def axis(kind: str, ends: Floats, x: Floats, trials: Ints) -> Axis:
         return by_log(*_positive(ends, x, trials))
     if kind == "rank":
         return by_rank(*values(x, trials))
-    return by_range(*ends)
+    return by_period(*ends) if kind == "period" else by_range(*ends)
+
+
+def by_period(low: float, high: float) -> Axis:
+    """Return the axis of a feature that is at `low` again when it comes to `high`."""
+    return by_range(low, high)._replace(is_circle=True)
 
 
 def by_range(low: float, high: float) -> Axis:
@@ -185,15 +275,22 @@ def _positive(ends: Floats, x: Floats, trials: Ints) -> tuple[float, float]:
 
 
 def candidates(
-    bounds: Floats, points: Floats, trials: Ints, unit: float = 1.0
+    bounds: Floats,
+    points: Floats,
+    trials: Ints,
+    unit: float = 1.0,
+    wraps: tuple[str, ...] = (),
 ) -> list[tuple[str, ...]]:
     """Return, per feature, the scales that are worth a try, its own units first.
 
     Ranks if trials are spread unevenly over the range; logarithms if they spread them evenly. 1 of
-    `trials` counts for `unit`.
+    `trials` counts for `unit`. Features that wrap around have the scale that `wraps` says.
     """
     alike = max(ALIKE, DEVIATIONS * 0.5 / math.sqrt(float(trials.sum()) * unit))
-    return [tuple(_worth(bounds[a], points[:, a], trials, alike)) for a in range(len(bounds))]
+    return [
+        (kind,) if kind else tuple(_worth(bounds[a], points[:, a], trials, alike))
+        for a, kind in enumerate(wraps or ("",) * len(bounds))
+    ]
 
 
 def _worth(ends: Floats, x: Floats, trials: Ints, alike: float) -> Iterator[str]:

@@ -7,19 +7,24 @@ Products of cosines are sums of cosines, cos jt cos kt = (cos (j−k)t + cos (j+
 every entry of Φ′WΦ is a mean of 2^d of them (`gram`); and read backwards a quadratic form φ′Sφ is
 Σ_p T_p Π_a cos p_a t_a for T that `spread` makes from S. `contract` evaluates such sums at points,
 each in the same order whichever points are asked with it. One to three features: with fewer, the
-first tables are a column of ones.
+first tables are a column of ones. Sums over points and over frequencies are products of matrices,
+by rows of a block at a time.
 """
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 
-from betafield._jit import inlined, kernel
-from betafield.process.linear import BLOCK, add_rows
+from betafield.process.linear import WHOLE, add_product
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+# Points taken at a time: a multiple of four, for that many rows are added at once.
+POINTS = 4096
 
 
 def table(angle: Floats, count: int) -> Floats:
@@ -37,72 +42,61 @@ def table(angle: Floats, count: int) -> Floats:
     return np.ascontiguousarray(columns[:count].T)
 
 
-@kernel
 def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, c: int) -> Floats:
     """Return T[p, q, r] = Σ_i weight_i C0[i, p] C1[i, q] C2[i, r], of shape (a, b, c)."""
-    T, scales = np.zeros((a * b, c)), np.empty(BLOCK)
-    for start in range(0, len(weight), BLOCK):
-        size = min(BLOCK, len(weight) - start)
-        for p in range(a):
-            for q in range(b):
-                for k in range(size):
-                    i = start + k
-                    scales[k] = weight[i] * C0[i, p] * C1[i, q]
-                add_rows(T, p * b + q, 0, c, scales, C2, start, size)
+    T = np.zeros((a * b, c))
+    for start in range(0, len(weight), POINTS):
+        at = slice(start, start + POINTS)
+        scales = ((weight[at] * C0[at, :a].T)[:, None] * C1[at, :b].T).reshape(a * b, -1)
+        add_product(np.ascontiguousarray(scales), np.ascontiguousarray(C2[at, :c]), WHOLE, T)
     return T.reshape(a, b, c)
 
 
-@kernel
 def contract(T: Floats, C0: Floats, C1: Floats, C2: Floats) -> Floats:
     """Return Σ_pqr T[p, q, r] C0[i, p] C1[i, q] C2[i, r] for every point i."""
     a, b, c = T.shape
-    flat, scales, line = T.reshape(a * b, c), np.empty(a * b), np.empty((1, c))
-    out = np.zeros(len(C0))
-    for i in range(len(C0)):
-        for p in range(a):
-            for q in range(b):
-                scales[p * b + q] = C0[i, p] * C1[i, q]
-        for r in range(c):
-            line[0, r] = 0.0
-        add_rows(line, 0, 0, c, scales, flat, 0, a * b)
-        for r in range(c):
-            out[i] += line[0, r] * C2[i, r]
+    flat, out = T.reshape(a * b, c), np.empty(len(C0))
+    for start in range(0, len(C0), POINTS):
+        at = slice(start, start + POINTS)
+        lines = np.zeros((len(C0[at]), c))
+        scales = C0[at, :a, None] * C1[at, None, :b]
+        add_product(scales.reshape(-1, a * b), flat, WHOLE, lines)
+        lines *= C2[at, :c]
+        out[at] = lines.cumsum(axis=1)[:, -1]  # one after the other, as `sum` would not
     return out
 
 
-@kernel
 def gram(T: Floats, J: Ints, root: Floats) -> Floats:
     """Return I + R Φ′WΦ R from the moments of W, for frequencies J (m, 3) and R = diag(root)."""
-    m = len(J)
-    A = np.empty((m, m))
-    for p in range(m):
-        for q in range(p + 1):
-            total = 0.0
-            for s in range(4):
-                x, y = _either(J, p, q, 0, s & 1), _either(J, p, q, 1, s >> 1)
-                total += T[x, y, _either(J, p, q, 2, 0)] + T[x, y, _either(J, p, q, 2, 1)]
-            A[p, q] = 0.125 * root[p] * root[q] * total
-            A[q, p] = A[p, q]
-        A[p, p] += 1.0
-    return A
+    p, q, at = _pairs(J.tobytes(), T.shape)
+    t = T.ravel()[at]
+    pairs = t[:4] + t[4:]
+    A = np.zeros((len(J), len(J)))
+    A[p, q] = 0.125 * root[p] * root[q] * (pairs[0] + pairs[1] + pairs[2] + pairs[3])
+    A[q, p] = A[p, q]
+    return A + np.eye(len(J))
 
 
-@kernel
 def spread(S: Floats, J: Ints, root: Floats, a: int, b: int, c: int) -> Floats:
     """Return T of shape (a, b, c) with Σ T Π cos = φ′RSRφ, S symmetric: `gram` read backwards."""
-    T = np.zeros((a, b, c))
-    for p in range(len(J)):
-        for q in range(p + 1):
-            share = 0.125 * root[p] * root[q] * S[p, q] * (1.0 if p == q else 2.0)
-            for s in range(8):
-                x, y = _either(J, p, q, 0, s & 1), _either(J, p, q, 1, s >> 1 & 1)
-                T[x, y, _either(J, p, q, 2, s >> 2)] += share
-    return T
+    p, q, at = _pairs(J.tobytes(), (a, b, c))
+    share = 0.125 * root[p] * root[q] * S[p, q] * np.where(p == q, 1.0, 2.0)
+    # One after the other, in this order.
+    found: Floats = np.bincount(at.T.ravel(), np.repeat(share, len(at)), a * b * c)  # type: ignore[assignment]
+    return found.reshape(a, b, c)
 
 
-@inlined
-def _either(J: Ints, p: int, q: int, a: int, is_sum: int) -> int:
-    """Return the sum or the difference of two frequencies of a feature."""
-    j: int = J[p, a]
-    k: int = J[q, a]
-    return j + k if is_sum else abs(j - k)
+@functools.lru_cache(maxsize=4)
+def _pairs(frequencies: bytes, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs (p, q) of frequencies, q ≤ p, and where in T their 2³ products are.
+
+    The s-th product has sums of frequencies where bits of s are set, differences elsewhere.
+    """
+    J = np.frombuffer(frequencies, dtype=np.int64).reshape(-1, len(shape))
+    p, q = np.tril_indices(len(J))
+    either = np.abs(J[p] - J[q]), J[p] + J[q]
+    at = [
+        np.ravel_multi_index([either[s >> a & 1][:, a] for a in range(len(shape))], shape)
+        for s in range(1 << len(shape))
+    ]
+    return p, q, np.array(at)

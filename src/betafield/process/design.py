@@ -1,7 +1,8 @@
 """Products with the matrix of a basis at points, Φ̃ = Φ diag(√D), by two ways that agree.
 
 `Product`, for one to three features, never makes the matrix: it works on sums of cosines
-(`cosines`). `Dense`, for more, does, a block of rows at a time where it can. `Levelled` adds a
+(`cosines`). `Dense`, for more and for those that
+wrap around, does, a block of rows at a time where it can. `Levelled` adds a
 function per level of a feature to either.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import cosines, linear
+from betafield.process import cosines, linear, wrapped
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
 from betafield.process.pooled import Pooled
@@ -232,7 +233,7 @@ class Levelled:
     @functools.cached_property
     def _others(self) -> Floats:
         """Products of cosines of the other features at points, one per frequency."""
-        return _cosines(self.basis, self.x, self._others_of, self._frequencies[0])
+        return functions(self.basis, self.x, self._others_of, self._frequencies[0])
 
     @functools.cached_property
     def _levels(self) -> tuple[Floats, Ints]:
@@ -243,7 +244,7 @@ class Levelled:
             x = np.zeros((len(along), self.basis.J.shape[1]))
             x[:, effects.feature] = effects.at
             own = [effects.feature]
-            along *= _cosines(self.basis, x, own, self.basis.J[:, own])
+            along *= functions(self.basis, x, own, self.basis.J[:, own])
         return along, self._frequencies[1]
 
     @property
@@ -290,7 +291,7 @@ def _plain(basis: Basis, x: Floats) -> Cosines:
     """Return Φ̃ of a basis without levels."""
     d = len(basis.margin)
     x = x[:, :d]
-    if d > FEW:
+    if d > FEW or basis.kinds:
         return Dense(basis, x)
     angles, highest = basis.angles(x), basis.J.max(axis=0)
     ones = [np.ones((len(x), 1))] * (FEW - d)
@@ -314,15 +315,24 @@ def matrix(basis: Basis, x: Floats) -> Floats:
         which = basis.effects.which(x)
         levels = which[:, None] == np.arange(len(basis.effects.at))
         return np.hstack([matrix(without_effects(basis), x), basis.root[-1] * levels])
-    return basis.root * _cosines(basis, x, list(range(len(basis.margin))), basis.J)
+    return basis.root * functions(basis, x, list(range(len(basis.margin))), basis.J)
 
 
-def _cosines(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
-    """Return products of cosines of some features at points, with these frequencies of them."""
+def functions(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
+    """Return products of functions of some features at points, with these frequencies of them.
+
+    Of the sphere all features are among them, or none.
+    """
     angles = basis.angles(x[:, : len(basis.margin)])
     P = np.ones((len(x), len(J)))
     for a, j in zip(features, J.T, strict=True):
-        if j.any():
+        kind = basis.kinds[a] if basis.kinds else wrapped.LINE
+        if kind == wrapped.LATITUDE:
+            around = basis.kinds.index(wrapped.LONGITUDE)
+            P *= wrapped.sphere(x[:, around], x[:, a], J[:, features.index(around)], j)
+        elif kind == wrapped.CIRCLE:
+            P *= wrapped.circle(x[:, a], j)
+        elif kind == wrapped.LINE and j.any():
             P *= cosines.table(angles[:, a], int(j.max()) + 1)[:, j]
     return P
 

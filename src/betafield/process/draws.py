@@ -45,10 +45,13 @@ from betafield.process.model import Beliefs, Smooth
 from betafield.process.noise import Noise, Seed
 from betafield.process.pooled import Loose
 from betafield.process.residuals import log_odds
+from betafield.process.wrapped import dimensions, laid
 
 Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
+# Fields that are drawn where nobody says how many.
+SIZE = 1_000
 # The share of draws from wider laws, and how much trials tell there.
 WIDER, TOLD = 0.25, 0.1
 # The share of a pool that counts at the least.
@@ -121,8 +124,10 @@ class Fields:
 
     @functools.cached_property
     def _noises(self) -> dict[int, Noise]:
-        d = len(self.smooth.boxes[0].axes)
-        return {each: Noise(self.seed, each, self.size, d) for each in (BEYOND, LEVELS, WINDOWS)}
+        box = self.smooth.boxes[0]
+        d = len(box.axes)
+        sides = {BEYOND: d, LEVELS: d, WINDOWS: dimensions(box.kinds, d)}
+        return {each: Noise(self.seed, each, self.size, side) for each, side in sides.items()}
 
     # The processes.
 
@@ -225,7 +230,8 @@ class Fields:
         """Return centre and noise of a window, at some points of some draws."""
         x, noise = beliefs.xs[0][rows], self._noises[WINDOWS]
         if window.width > 0.0:
-            e = noise.some(x * (window.stretch / window.width), draws)
+            laid_out = laid(x, window.stretch / window.width, self.smooth.boxes[0].kinds)
+            e = noise.some(laid_out, draws)
         else:
             e = noise.scattered(x[:, window.stretch > 0.0], draws)
         centre = beliefs.laws.centres[len(beliefs.process.centres) + j]

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import law, linear
-from betafield.process.design import FEW
+from betafield.process.design import FEW, design
 from betafield.process.fit import Fit, Problem
 from betafield.process.laplace import Mode, mode
 from betafield.process.pooled import Blocked, Loose, Spread
@@ -36,7 +36,7 @@ RADIUS = 1.5
 # Members of less weight are left out, in units of the heaviest: of many, all are light.
 LIGHT = 1e-3
 # How near to their mode members off the centre are taken, in nats.
-NEAR = 1e-6
+NEAR = 1e-4
 # Functions up to which there is a star, and entries of Φ̃ up to which likelihoods are looked at.
 MOST_FUNCTIONS, MOST_ENTRIES = 450, 1 << 21
 
@@ -73,7 +73,7 @@ class Member(NamedTuple):
     @property
     def lengths(self) -> Floats:
         """Length scales, in units of the box."""
-        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
+        return self.mode.lengths
 
     @property
     def deviation(self) -> float:
@@ -116,8 +116,10 @@ def of_fit(fit: Fit, which: int) -> Iterator[Member]:
     is_weighed = len(fit.problem.rows.x) * len(fit.mode.b) <= MOST_ENTRIES
     U = fit.mode.curvature.factor()
     yield Member(fit.problem, fit.mode, fit.mode.b, U, weight, which, is_weighed)
+    phi = design(fit.mode.basis, fit.problem.rows.x)
     for theta, factor in star(fit.theta, root, fit.problem.ends):
-        at = mode(theta, *fit.problem, fit.mode.f, NEAR)
+        moved = linear.product((theta - fit.theta)[None], fit.slopes.moves)[0]
+        at = mode(theta, *fit.problem, fit.mode.f + phi.values(moved), NEAR)
         objective = at.evidence + fit.problem.log_prior(theta)
         log_weight = weight - fit.objective + objective + factor
         U = at.curvature.factor()

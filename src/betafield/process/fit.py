@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import linear
+from betafield.process import linear, wrapped
 from betafield.process.basis import Effects, Prior
 from betafield.process.blocks import mixed, parameters
 from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, slopes
@@ -131,7 +131,7 @@ class Fit:
     @property
     def lengths(self) -> Floats:
         """Return the length scales, in units of the box."""
-        return np.exp(self.mode.theta[1 : 1 + len(self.mode.basis.margin)])
+        return self.mode.lengths
 
 
 def fit(
@@ -147,7 +147,8 @@ def fit(
     Groups of trials have effects of their own.
     """
     effects = groups(rows) if rows.is_grouped else effects
-    prior = Prior(link.scale, float(rows.n.sum()), smoothness, effects, rows.columns)
+    trials = float(rows.n.sum())
+    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds)
     problem = Problem(rows, link, prior)
     few = problem._replace(rows=sampled(rows))
     near = None
@@ -235,10 +236,11 @@ def _ascent(problem: Problem, at: Mode) -> Ascent:
 def _glanced(problem: Problem) -> Mode:
     """Return the best of the starts, judged by a few scoring steps."""
     best, best_objective, near = None, -np.inf, None
-    d = problem.rows.d
+    d, kinds = problem.rows.d, problem.prior.kinds
+    free = [kind != wrapped.LONGITUDE for kind in kinds or (wrapped.LINE,) * d]
     for length in STARTS.get(d, STARTS_DENSE):
         theta = problem.centre
-        theta[1 : 1 + d] = math.log(length)
+        theta[1 : 1 + d] = np.where(free, math.log(length), theta[1 : 1 + d])
         seen = mode(theta, *problem, near, ROUGH, GLANCE)
         near, objective = seen.f, seen.evidence + problem.log_prior(theta)
         if best is None or objective > best_objective:

@@ -29,6 +29,7 @@ from betafield.process.ladder import Left, window_means
 from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import TINY, polynomial, read, success
 from betafield.process.rows import Rows
+from betafield.process.wrapped import LATITUDE, LINE, Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -43,7 +44,7 @@ ALONG, ROWS = 32, 1_500
 
 
 class Own(NamedTuple):
-    """What queries leave out themselves.
+    """What queries leave out themselves, and those of their group with them.
 
     Parameters
     ----------
@@ -51,10 +52,20 @@ class Own(NamedTuple):
         Of which row it is.
     h : array of shape (q,)
         How its scores follow the process.
+    sizes : integer array or None
+        How many queries each group has, one group after the other; None: each is one.
     """
 
     row: Index
     h: Floats
+    sizes: Index | None = None
+
+    def left(self, of: Ints, value: Floats) -> Left:
+        """Return what is left out of cells, given which cell rows are in, and its values."""
+        sizes = np.ones(len(self.row), dtype=np.int64) if self.sizes is None else self.sizes
+        last = np.cumsum(sizes)
+        every = np.repeat([last - sizes, last], sizes, axis=1)
+        return Left(of[self.row], self.h, value, *every)
 
 
 class Cells(NamedTuple):
@@ -138,7 +149,7 @@ class Following:
     def moves(self, queries: Floats, turned: Floats, own: Own | None = None) -> Moves:
         """Return how the others move.
 
-        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of its cell
+        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of which cells
         that is, for C is largest there.
         """
         return Moves(self, queries, turned, own)
@@ -224,7 +235,7 @@ class Moves:
     turned : array of shape (q, m), or (q, m + L)
         Σ_k C φ̃_k a_k of it.
     own : Own or None
-        What that is of the query's own row.
+        What that is of the query's own row, or of its group's.
     """
 
     following: Following
@@ -248,7 +259,7 @@ class Moves:
         cells = self.following.cells(tuple((stretch > 0.0).tolist()))
         at, held = self._placed(self.queries, stretch), self._placed(cells.x, stretch)
         values, left = self._products(stretch > 0.0), self._left(cells)
-        found = window_means(at, held, values, cells.weight, stretch, left)
+        found = window_means(at, held, values, cells.weight, stretch, left, self._kinds)
         return _filled(found, self._here, stretch)
 
     def _placed(self, x: Floats, stretch: Floats) -> Floats:
@@ -282,12 +293,12 @@ class Moves:
         return np.asarray((matrix(self.following.basis, self.queries) * self._turned).sum(axis=1))
 
     def _left(self, cells: Cells) -> Left:
-        """Return which cell of a query has less weight, by how much, and the value of that."""
+        """Return which cells of a query have less weight, by how much, and the values of that."""
         if self.own is None:
             return _nothing(len(self.turned))
         whole = self.following.whole
         value = np.einsum("qm,mq->q", self._turned, whole.P[:, whole.of[self.own.row]])
-        return Left(cells.of[self.own.row], self.own.h, np.asarray(value))
+        return self.own.left(cells.of, np.asarray(value))
 
     def _of_levels(self, stretch: Floats) -> Floats:
         """Return the means of effects of levels; without any, 0."""
@@ -302,8 +313,13 @@ class Moves:
             x, weight, of, values = self._beside_levels(levels, stretch > 0.0)
         left = _nothing(len(own))
         if self.own is not None:
-            left = Left(of[self.own.row], self.own.h, own)
-        return _filled(window_means(self.queries, x, values, weight, stretch, left), own, stretch)
+            left = self.own.left(of, own)
+        found = window_means(self.queries, x, values, weight, stretch, left, self._kinds)
+        return _filled(found, own, stretch)
+
+    @property
+    def _kinds(self) -> Kinds:
+        return self.following.rows.kinds
 
     def _beside_levels(self, levels: Levels, used: npt.NDArray[np.bool_]) -> Averaged:
         """Return cells along the other features, with effects of levels averaged in each."""
@@ -338,7 +354,8 @@ def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:
 
 def _nothing(count: int) -> Left:
     """Return that so many queries leave nothing out."""
-    return Left(np.full(count, -1), np.zeros(count), np.zeros(count))
+    none = np.zeros(count, dtype=np.int64)
+    return Left(none, np.zeros(count), np.zeros(count), none, none)
 
 
 def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
@@ -355,7 +372,8 @@ def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
 def _sides(basis: Basis) -> Ints:
     """Return the number of cells per feature."""
     d = basis.J.shape[1]
-    waves = basis.J.max(axis=0) / (2.0 * (1.0 + 2.0 * basis.margin))
+    waves = np.abs(basis.J).max(axis=0) / (2.0 * (1.0 + 2.0 * basis.margin))
+    waves *= [1.0 if kind in (LINE, LATITUDE) else 2.0 for kind in basis.kinds or (LINE,) * d]
     sides = np.ceil(FINENESS * waves).astype(np.int64)
     return np.clip(sides, FEWEST, MOST[d]) if d in MOST else np.full(d, ALONG)
 

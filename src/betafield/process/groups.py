@@ -25,7 +25,7 @@ from scipy.special import expit, xlogy
 from betafield.process import averages, law, linear
 from betafield.process.design import matrix, product
 from betafield.process.fit import hashes
-from betafield.process.following import Moves, followed
+from betafield.process.following import Moves, Own, followed
 from betafield.process.ladder import WIDTHS, unit_of, units, window_sums
 from betafield.process.likelihood import polynomial
 from betafield.process.residuals import NEVER, Window, log_odds, parts
@@ -81,7 +81,8 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
     m, turned = _without(match, some, sizes)
     q = _success(some, m)
     spread = _spread(some, q, np.cumsum(sizes) - sizes)
-    asked = Asked(match, index, sizes, m, match.following.moves(some.x, turned))
+    own = Own(index, match.following.follow[index], sizes)
+    asked = Asked(match, index, sizes, m, match.following.moves(some.x, turned, own))
     glance = glanced(len(match.ways))
     totals = asked.scores(glance)
     hopeful = promising(totals[:, None], glance, 1.0, TEMPERATURE * math.sqrt(spread))
@@ -231,7 +232,7 @@ def _own(match: Contest, index: Index, sizes: Index, way: Floats) -> Floats:
     columns = units(values, unit)
     own = np.repeat(columns[:, None], len(WIDTHS), axis=1)
     for at in _several(sizes):
-        own[at] = window_sums(x[at], x[at], columns[at], way)
+        own[at] = window_sums(x[at], x[at], columns[at], way, match.rows.kinds)
     return own / unit
 
 

@@ -1,7 +1,8 @@
 """Sums over windows of all widths about a point at once, by looking at every place.
 
 A place is in the window of a width if its distance, the largest among the features, is at most
-that. Widths go up by factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
+that; where features wrap around it is the length of a straight line (`wrapped`). Widths go up by
+factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
 window that holds a place is read off the exponent of its distance. This takes O(queries · places):
 it serves where places are few, or where what is added up differs from query to query; otherwise
 trees of windows (`trees`) are quicker, and are compared with it.
@@ -18,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield._jit import kernel
+from betafield._jit import inlined, kernel
+from betafield.process.wrapped import Kinds, embedded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -27,6 +29,8 @@ WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
 # What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
 UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
+# What remains of a sum if nothing but rounding does, in units of the sum, at the most.
+NOTHING = 1e-9
 # The mantissa of √2: widths are 2^e or this times 2^e.
 ROOT = math.sqrt(0.5)
 
@@ -49,7 +53,9 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
     return np.rint(values * unit).astype(np.int64)
 
 
-def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats) -> Ints:
+def window_sums(
+    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+) -> Ints:
     """Return the sums of columns over the windows of every width.
 
     Parameters
@@ -60,30 +66,39 @@ def window_sums(queries: Floats, places: Floats, columns: Ints, stretch: Floats)
         What is added up.
     stretch : array of shape (d,)
         By which distances are multiplied; a feature of 0 is not looked at.
+    kinds : tuple of str
+        What every feature is; none: all are lines.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
-    return ladder(stretched(queries, stretch), stretched(places, stretch), columns, len(WIDTHS))
+    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    _ladder(at, held, columns, bool(kinds), out)
+    return out
 
 
 class Left(NamedTuple):
-    """What is left out of one place of each query.
+    """What is left out of the places of each query: the items from `first` to before `last`.
 
     Parameters
     ----------
-    place : integer array of shape (q,)
-        Which place, −1 if none.
-    weight : array of shape (q,)
-        By how much less it weighs.
-    value : array of shape (q,)
-        The value of that.
+    place : integer array of shape (l,)
+        Of which place an item is, −1 if of none.
+    weight : array of shape (l,)
+        By how much less that weighs.
+    value : array of shape (l,)
+        The value of what is left out.
+    first, last : integer array of shape (q,)
+        Which items a query leaves out.
     """
 
     place: Ints
     weight: Floats
     value: Floats
+    first: Ints
+    last: Ints
 
 
 def window_means(
@@ -93,40 +108,45 @@ def window_means(
     weight: Floats,
     stretch: Floats,
     left: Left,
+    kinds: Kinds = (),
 ) -> Floats:
     """Return the weighted means of values (q, r) of a query and a place over its windows.
 
-    Of one place of each query something is left out. Shape (q, widths); NaN in windows that hold
+    Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
     """
-    at, held = stretched(queries, stretch), stretched(places, stretch)
-    return mean_ladder(at, held, values, weight, *left, len(WIDTHS))
+    at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    shape = len(queries), len(WIDTHS)
+    total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    _mean_ladder(at, held, values, weight, *left, bool(kinds), size, whole, total)
+    is_held = size > NOTHING * whole
+    return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
 
 
-def stretched(points: Floats, stretch: Floats) -> Floats:
+def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
     """Return the features of points that are looked at, multiplied by their stretch."""
+    if kinds:
+        return np.ascontiguousarray(embedded(points, stretch, kinds))
     used = stretch > 0.0
     return np.ascontiguousarray(points[:, used] * stretch[used])
 
 
 @kernel
-def ladder(queries: Floats, places: Floats, columns: Ints, widths: int) -> Ints:
-    """Return the sums of columns within every width of every query."""
-    k = columns.shape[1]
-    out = np.zeros((len(queries), widths, k), dtype=np.int64)
+def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out: Ints) -> None:
+    """Add up the columns within every width of every query."""
+    _, widths, k = out.shape
     for i in range(len(queries)):
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
+            b = rung(queries, places, widths, i, j, is_round)
             for c in range(k):
                 out[i, b, c] += columns[j, c]
         for b in range(1, widths):
             for c in range(k):
                 out[i, b, c] += out[i, b - 1, c]
-    return out
 
 
 @kernel
-def mean_ladder(
+def _mean_ladder(
     queries: Floats,
     places: Floats,
     values: Floats,
@@ -134,38 +154,54 @@ def mean_ladder(
     own: Ints,
     less: Floats,
     lost: Floats,
-    widths: int,
-) -> Floats:
-    """Return the means of values[i, j] over the places j within every width of the query i."""
-    out = np.empty((len(queries), widths))
-    total, size = np.empty(widths), np.empty(widths)
+    first: Ints,
+    last: Ints,
+    is_round: bool,
+    size: Floats,
+    whole: Floats,
+    total: Floats,
+) -> None:
+    """Add up weights, and weighted values[i, j], of the places j within every width of query i.
+
+    `whole` are the weights before anything is left out.
+    """
+    widths = total.shape[1]
     for i in range(len(queries)):
-        for b in range(widths):
-            total[b] = 0.0
-            size[b] = 0.0
         for j in range(len(places)):
-            b = rung(queries, places, widths, i, j)
-            total[b] += weight[j] * values[i, j]
-            size[b] += weight[j]
-            if j == own[i]:
-                total[b] -= less[i] * lost[i]
-                size[b] -= less[i]
+            b = rung(queries, places, widths, i, j, is_round)
+            total[i, b] += weight[j] * values[i, j]
+            whole[i, b] += weight[j]
         for b in range(widths):
-            if b > 0:
-                total[b] += total[b - 1]
-                size[b] += size[b - 1]
-            out[i, b] = total[b] / size[b] if size[b] > 0.0 else np.nan
-    return out
+            size[i, b] = whole[i, b]
+        for k in range(first[i], last[i]):
+            if own[k] >= 0:
+                b = rung(queries, places, widths, i, own[k], is_round)
+                total[i, b] -= less[k] * lost[k]
+                size[i, b] -= less[k]
+        for b in range(1, widths):
+            total[i, b] += total[i, b - 1]
+            size[i, b] += size[i, b - 1]
+            whole[i, b] += whole[i, b - 1]
 
 
-@kernel
-def rung(queries: Floats, places: Floats, widths: int, i: int, j: int) -> int:
+@inlined
+def rung(queries: Floats, places: Floats, widths: int, i: int, j: int, is_round: bool) -> int:
     """Return the narrowest window of a query that holds a place."""
     reach = 0.0
     for a in range(queries.shape[1]):
-        reach = max(reach, abs(queries[i, a] - places[j, a]))
+        apart = abs(queries[i, a] - places[j, a])
+        reach = reach + apart * apart if is_round else max(reach, apart)
+    if is_round:
+        reach = math.sqrt(reach)
+    # reach = mantissa · 2^exponent, mantissa in [½, 1)
+    mantissa, exponent = math.frexp(reach)
+    steps = 2 * (exponent + 9) + 1
+    if mantissa <= ROOT:
+        steps -= 1
+    if mantissa == 0.5:
+        steps -= 1
+    steps = max(steps, 1)
+    steps = min(steps, widths - 1)
     if reach == 0.0:
-        return 0
-    mantissa, exponent = math.frexp(reach)  # reach = mantissa · 2^exponent, mantissa in [½, 1)
-    steps = 2 * (exponent + 9) + 1 - int(mantissa <= ROOT) - int(mantissa == 0.5)
-    return min(max(steps, 1), widths - 1)
+        steps = 0
+    return steps

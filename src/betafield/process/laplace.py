@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process import linear
+from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature
 from betafield.process.design import Design, design
@@ -34,6 +34,8 @@ Floats = npt.NDArray[np.float64]
 
 # Scoring ends where a step promises a smaller gain: on the way, and for a mode that is kept.
 ROUGH, FINE = 5e-3, 1e-16
+# How much of the step before is mixed in at the most.
+MIXED = 4.0
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
@@ -66,6 +68,12 @@ class Mode(NamedTuple):
     f: Floats
     reading: Reading
     evidence: float
+
+    @property
+    def lengths(self) -> Floats:
+        """Return the length scales, in units of the box."""
+        own = np.exp(self.theta[1 : 1 + len(self.basis.margin)])
+        return wrapped.lengths(own, self.basis.kinds)
 
 
 class Slopes(NamedTuple):
@@ -107,12 +115,16 @@ def mode(
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
     at = _at(phi, b, rows, link)
+    before: tuple[Floats, Floats] | None = None
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
         if 0.5 * curvature.form(step) < gain:
             break
-        at = _upward(phi, at, step, rows, link)
+        new = _upward(phi, at, _mixed(target, step, before) - at.b, rows, link)
+        if new is at and before is None:  # and would be, however often this were tried
+            break
+        at, before = new, None if new is at else (target, step)
     else:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
@@ -138,6 +150,20 @@ def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats
     """Return M₀ at latent values, and where a whole scoring step leads."""
     curvature = phi.curvature(reading.information)
     return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
+
+
+def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -> Floats:
+    """Return where to go: scoring's target and that before, mixed so that their steps cancel.
+
+    Expected curvature is not the observed one where links are not canonical or trials distorted:
+    steps of scoring then shrink by a constant factor each, and Anderson's mixing makes up for it.
+    """
+    if before is None:
+        return target
+    change = step - before[1]
+    square = float(np.sum(change * change))
+    share = float(np.sum(step * change)) / square if square > 0.0 else 0.0
+    return np.asarray(target - np.clip(share, -MIXED, MIXED) * (target - before[0]))
 
 
 def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:

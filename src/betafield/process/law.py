@@ -241,8 +241,7 @@ def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats
     """
     narrow, wide = np.sqrt(f.narrow), np.sqrt(f.wide)
     target = averages.mean(link, f.mean, narrow) if target is None else target
-    stretch = np.sqrt((1.0 + np.pi / 8.0 * f.wide) / (1.0 + np.pi / 8.0 * f.narrow))
-    near = f.mean * stretch if link is LOGIT else f.mean  # E g ≈ g(m/√(1 + πv/8)) for the logit
+    near = averages.guessed(link, target, wide) if link is LOGIT else f.mean
     return averages.centred(link, target, wide, near), wide
 
 

@@ -78,10 +78,11 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
 
 def polynomial(context: Floats, p: Floats, rest: Floats) -> tuple[Floats, Floats, Floats]:
     """Return Σ_k b_k binom(m, k) π^k (1−π)^(m−k) and its first two derivatives by π."""
-    rise = bernstein.derivative(context)
     if context.shape[-1] == 2:
-        first = rise[..., 0]
-        return context[..., 0] * rest + context[..., 1] * p, first, np.zeros_like(first)
+        low, high = context[..., 0], context[..., 1]
+        first = high - low
+        return low * rest + high * p, first, np.zeros_like(first)
+    rise = bernstein.derivative(context)
     value, first, second = (
         bernstein.value_beside(each, p, rest)
         for each in (context, rise, bernstein.derivative(rise))

@@ -3,8 +3,10 @@
 Libraries add up in an order of their own, which differs between processors and numbers of
 threads: what is learned would too, in its last bits. Matrices here have at most a few hundred
 rows, where these loops are about as fast. Every one of them adds multiples of rows to a row, four
-at a time, which compiles to vector instructions without changing any order. Plain loops over
-scalars, rather than expressions of arrays, compile in a fraction of the time.
+at a time, which compiles to vector instructions without changing any order.
+
+Users wait for compilers, so there are few kernels, and they are small: loops over scalars, rather
+than expressions of arrays, in arrays that NumPy has made, all of one layout.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from betafield._jit import kernel
+from betafield._jit import inlined, kernel
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,9 +23,12 @@ Floats = npt.NDArray[np.float64]
 SINGULAR = 1e-12
 # Rows of a long matrix taken at a time: they stay in the processor's cache.
 BLOCK = 128
+# Which part of a product is made: all of it; its lower triangle; that of an upper triangle times
+# another matrix.
+WHOLE, LOWER, TRIANGLES = 0, 1, 2
 
 
-@kernel
+@inlined
 def add_rows(
     out: Floats, i: int, low: int, high: int, scales: Floats, rows: Floats, first: int, count: int
 ) -> None:
@@ -42,35 +47,59 @@ def add_rows(
             out[i, j] += s0 * rows[r, j]
 
 
-@kernel
 def factor(A: Floats) -> Floats:
     """Return the upper triangular U with U′U = A, for A positive definite.
 
     Of 10¹⁵ trials at few places, rounding leaves less than is there: pivots stay positive, and
     the rest of such a row, which is rounding alone, is dropped.
     """
-    m = len(A)
-    U, scales = np.zeros((m, m)), np.empty(m)
-    for i in range(m):
-        for k in range(i):
-            scales[k] = -U[k, i]
-        for j in range(i, m):
-            U[i, j] = A[i, j]
-        add_rows(U, i, i, m, scales, U, 0, i)
-        least = SINGULAR * A[i, i]
-        pivot = np.sqrt(max(U[i, i], least))
-        is_sound = U[i, i] >= least
-        U[i, i] = pivot
-        for j in range(i + 1, m):
-            U[i, j] = U[i, j] / pivot if is_sound else 0.0
+    U = np.triu(A)
+    eliminate(U, U, True, np.empty(len(U)))
     return U
 
 
+def inverse(U: Floats) -> Floats:
+    """Return (U′U)⁻¹."""
+    half = np.eye(len(U))  # U′⁻¹, lower triangular
+    eliminate(U, half, False, np.empty(len(U)))
+    return _mirrored(_multiplied(np.ascontiguousarray(half.T), half, TRIANGLES))
+
+
 @kernel
+def eliminate(U: Floats, X: Floats, is_factor: bool, scales: Floats) -> None:
+    """Put U′⁻¹X into the lower triangle of X; or, X being U and A, U with U′U = A into the upper.
+
+    Row by row, X[i] = (X[i] − Σ_k U[k, i] X[k]) / U[i, i], k < i.
+    """
+    m = len(U)
+    for i in range(m):
+        for k in range(i):
+            scales[k] = -U[k, i]
+        low, high = 0, i + 1
+        if is_factor:
+            low, high = i, m
+        least = SINGULAR * X[i, i]
+        add_rows(X, i, low, high, scales, X, 0, i)
+        is_sound = True
+        if is_factor:
+            is_sound = X[i, i] >= least
+            U[i, i] = np.sqrt(X[i, i] if is_sound else least)
+            low = i + 1
+        pivot = U[i, i]
+        for j in range(low, high):
+            X[i, j] = X[i, j] / pivot if is_sound else 0.0
+
+
 def solve(U: Floats, y: Floats) -> Floats:
     """Return x with U′U x = y."""
-    m = len(y)
     x = y.copy()
+    _solve(U, x)
+    return x
+
+
+@kernel
+def _solve(U: Floats, x: Floats) -> None:
+    m = len(x)
     for i in range(m):
         x[i] /= U[i, i]
         for j in range(i + 1, m):
@@ -80,67 +109,61 @@ def solve(U: Floats, y: Floats) -> Floats:
         for j in range(i + 1, m):
             total -= U[i, j] * x[j]
         x[i] = total / U[i, i]
-    return x
+
+
+def backward(U: Floats, Y: Floats) -> Floats:
+    """Return X with U X = Y, for Y of shape (m, k)."""
+    X = Y.copy()
+    substitute(U, X, np.empty(len(U)))
+    return X
 
 
 @kernel
-def backward(U: Floats, Y: Floats) -> Floats:
-    """Return X with U X = Y, for Y of shape (m, k)."""
-    m, k = Y.shape
-    X, scales = Y.copy(), np.empty(m)
+def substitute(U: Floats, X: Floats, scales: Floats) -> None:
+    """Put U⁻¹X into X."""
+    m, k = X.shape
     for i in range(m - 1, -1, -1):
         for j in range(i + 1, m):
             scales[j - i - 1] = -U[i, j]
         add_rows(X, i, 0, k, scales, X, i + 1, m - i - 1)
         for j in range(k):
             X[i, j] /= U[i, i]
-    return X
 
 
-@kernel
-def inverse(U: Floats) -> Floats:
-    """Return (U′U)⁻¹."""
-    m = len(U)
-    half, S, scales = np.zeros((m, m)), np.zeros((m, m)), np.empty(m)
-    for i in range(m):  # half = U′⁻¹, lower triangular
-        for k in range(i):
-            scales[k] = -U[k, i]
-        add_rows(half, i, 0, i, scales, half, 0, i)
-        half[i, i] = 1.0
-        for j in range(i + 1):
-            half[i, j] /= U[i, i]
-    for i in range(m):  # S = half′ half
-        for k in range(i, m):
-            scales[k - i] = half[k, i]
-        add_rows(S, i, 0, i + 1, scales, half, i, m - i)
-        for j in range(i):
-            S[j, i] = S[i, j]
-    return S
-
-
-@kernel
 def weighted_gram(P: Floats, weight: Floats) -> Floats:
     """Return P′ diag(weight) P."""
-    count, m = P.shape
-    A, scales = np.zeros((m, m)), np.empty(BLOCK)
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        for i in range(m):
-            for k in range(size):
-                scales[k] = weight[start + k] * P[start + k, i]
-            add_rows(A, i, 0, i + 1, scales, P, start, size)
-    for i in range(m):
-        for j in range(i):
-            A[j, i] = A[i, j]
-    return A
+    return _mirrored(_multiplied(np.ascontiguousarray((P * weight[:, None]).T), P, LOWER))
+
+
+def product(A: Floats, B: Floats) -> Floats:
+    """Return AB."""
+    return _multiplied(np.ascontiguousarray(A), np.ascontiguousarray(B), WHOLE)
+
+
+def _multiplied(A: Floats, B: Floats, part: int) -> Floats:
+    """Return a part of AB, 0 elsewhere."""
+    out = np.zeros((len(A), B.shape[1]))
+    add_product(A, B, part, out)
+    return out
+
+
+def _mirrored(A: Floats) -> Floats:
+    """Return the symmetric matrix of which the lower triangle is given, and 0 elsewhere."""
+    return A + np.tril(A, -1).T
 
 
 @kernel
-def product(A: Floats, B: Floats) -> Floats:
-    """Return AB."""
-    out, scales = np.zeros((len(A), B.shape[1])), np.empty(len(B))
-    for i in range(len(A)):
-        for k in range(len(B)):
-            scales[k] = A[i, k]
-        add_rows(out, i, 0, B.shape[1], scales, B, 0, len(B))
-    return out
+def add_product(A: Floats, B: Floats, part: int, out: Floats) -> None:
+    """Add a part of AB to a matrix."""
+    count, high = len(B), B.shape[1]
+    for start in range(0, count, BLOCK):
+        for i in range(len(A)):
+            first = start
+            if part == TRIANGLES:
+                first += i
+            if part != WHOLE:
+                high = i + 1
+            if first < count:
+                size = count - first
+                size = min(size, BLOCK)
+                add_rows(out, i, 0, high, A[i, first:], B, first, size)

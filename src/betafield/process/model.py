@@ -34,6 +34,7 @@ from betafield.process.ensemble import Member, members
 from betafield.process.finding import alone, find, inside, is_repeated, places
 from betafield.process.fit import Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
+from betafield.process.ladder import stretched
 from betafield.process.laplace import FINE as EXACT
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
@@ -222,8 +223,13 @@ class Smooth:
         best = int(np.argmax(self.weights))
         if not self.lengths.size:  # there are categories only
             return np.zeros(len(points), dtype=np.bool_)
-        x = self.boxes[best].inside(points)[:, : len(self.lengths)] / self.lengths
+        x = self._in_lengths(self.boxes[best].inside(points)[:, : len(self.lengths)])
         return np.asarray(self._nearby.sums(x, FAR)[:, 0] == 0)
+
+    def _in_lengths(self, x: Floats) -> Floats:
+        """Return points of the box of the heaviest process in its length scales."""
+        kinds = self.boxes[int(np.argmax(self.weights))].kinds
+        return stretched(x, 1.0 / self.lengths, kinds) if kinds else x / self.lengths
 
     def overdispersion(self) -> float:
         """Return Pearson's statistic of rows with two trials and more over its degrees of freedom.
@@ -244,14 +250,15 @@ class Smooth:
         assert self.fine is not None
         xs = places(list(self.boxes), self.fine)
         left_over = residuals(law.mean(self.surfaces, self.weights, xs), self.fine)
-        return Trees(self.fine.x, parts(left_over.score, left_over.information))
+        held = parts(left_over.score, left_over.information)
+        return Trees(self.fine.x, held, self.fine.kinds)
 
     @functools.cached_property
     def _nearby(self) -> Forest:
         """Places of trials in length scales."""
         rows = self.fits[int(np.argmax(self.weights))].problem.rows
         x = rows.x[:, : rows.d]
-        axes = np.ascontiguousarray((x / self.lengths).T)
+        axes = np.ascontiguousarray(self._in_lengths(x).T)
         return Forest(len(axes)).insert(Places(axes, np.ones((1, len(x)), dtype=np.int64)))
 
     @functools.cached_property

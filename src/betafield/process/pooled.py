@@ -39,7 +39,7 @@ def eliminated(
     """Return U_c, R_c and B_c of all levels, whose rows lie between `starts`."""
     L, k, m = len(starts) - 1, len(low), P.shape[1]
     U, R, B = np.zeros((L, k, k)), np.zeros((L, k, k)), np.zeros((L, k, m))
-    one, own = np.eye(k), np.zeros((k, k))
+    some = np.empty(k)
     for c in range(L):
         first, size = starts[c], starts[c + 1] - starts[c]
         scales, C = np.empty(size), np.zeros((k, m))
@@ -48,11 +48,12 @@ def eliminated(
                 scales[r] = ratio[i] * weight[first + r] * P[first + r, low[i]]
             linear.add_rows(C, i, 0, m, scales, P, first, size)
         for i in range(k):
-            for j in range(k):
-                own[i, j] = C[i, low[j]] * ratio[j]
-            own[i, i] += 1.0
-        U[c] = linear.factor(own)
-        R[c] = linear.backward(U[c], one)
+            for j in range(i, k):
+                U[c, i, j] = C[i, low[j]] * ratio[j]
+            U[c, i, i] += 1.0
+            R[c, i, i] = 1.0
+        linear.eliminate(U[c], U[c], True, some)
+        linear.substitute(U[c], R[c], some)
         for i in range(k):
             linear.add_rows(B[c], i, 0, m, R[c, :, i].copy(), C, 0, k)
     return U, R, B

@@ -23,11 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from betafield.process import averages
+from betafield.process import averages, wrapped
 from betafield.process.laws import Laws
 from betafield.process.likelihood import TINY, polynomial
 from betafield.process.links import LOGIT
 from betafield.process.rows import Rows
+from betafield.process.wrapped import Kinds
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,7 +89,9 @@ def residuals(m: Floats, rows: Rows) -> Residuals:
     return Residuals(m, q, ratio, weight, (k * rest - (n - k) * q) * ratio, n * weight)
 
 
-def stretches(lengths: Floats, spacings: Floats | None = None) -> tuple[Floats, ...]:
+def stretches(
+    lengths: Floats, spacings: Floats | None = None, kinds: Kinds = ()
+) -> tuple[Floats, ...]:
     """Return how distances may be stretched: all features alike, by 1/ℓ, each alone, by level.
 
     Parameters
@@ -98,17 +101,23 @@ def stretches(lengths: Floats, spacings: Floats | None = None) -> tuple[Floats, 
     spacings : array of shape (d,) or None
         How far apart the levels of features are at the least; ∞: it has none. Windows by level hold
         one level of a feature, and reach as far as they are wide along the others.
+    kinds : tuple of str
+        What every feature is; none: all are lines.
     """
     d = len(lengths)
-    if d == 1:
-        return (np.ones(1),)
+    each = wrapped.alone(kinds) if kinds else list(np.eye(d))
+    if kinds and wrapped.LONGITUDE in kinds:
+        lengths = lengths.copy()
+        lengths[kinds.index(wrapped.LONGITUDE)] = lengths[kinds.index(wrapped.LATITUDE)]
+    if len(each) == 1:
+        return (np.ones(d),)
     relative = _relative(lengths)
     unequal = (relative,) if relative.min() < ALIKE else ()
     apart = np.full(d, np.inf) if spacings is None else spacings
     by_level = [
         _within(lengths, a, 1.0 / apart[a]) for a in np.flatnonzero(np.isfinite(apart)).tolist()
     ]
-    return (np.ones(d), *unequal, *np.eye(d), *by_level)
+    return (np.ones(d), *unequal, *each, *by_level)
 
 
 def _relative(lengths: Floats) -> Floats:
@@ -161,9 +170,8 @@ def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weigh
     by point, shape (1 + windows, q).
     """
     deviations = [np.sqrt(v) for v in variances]
-    # E expit(f) ≈ expit(c/√(1 + πs²/8)): a guess that leaves few steps.
     centres = [
-        averages.centred(LOGIT, p, s, logit(p) * np.sqrt(1.0 + np.pi / 8.0 * s**2))
+        averages.centred(LOGIT, p, s, averages.guessed(LOGIT, p, s))
         for p, s in zip(means, deviations, strict=True)
     ]
     own = laws.weights if weights.ndim == 1 else laws.weights[:, None]

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.blocks import Columns
+from betafield.process.wrapped import Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -121,6 +122,8 @@ class Rows(NamedTuple):
         Logarithm of how likely the rates were before at which contexts are taken.
     columns : tuple of Column
         Columns of categories, whose coordinates are the last.
+    kinds : tuple of str
+        What every feature is, a line, a circle or of the sphere; none: all are lines.
     """
 
     x: Floats
@@ -133,6 +136,7 @@ class Rows(NamedTuple):
     correlation: float = 0.0
     share: float = 0.0
     columns: Columns = ()
+    kinds: Kinds = ()
 
     @property
     def d(self) -> int:

@@ -60,13 +60,22 @@ def checked(scale: str | Scale, d: int) -> list[Scale]:
 
 def fitted(sums: Sums, bounds: Floats, scale: str | Scale = "auto") -> list[Scaled]:
     """Return processes in the units that are best for these trials, the best first."""
-    choices = checked(scale, len(bounds)) or candidates(bounds, sums.points, sums.trials, sums.unit)
+    choices = _choices(sums, bounds, scale)
     first = tuple(kinds[0] for kinds in choices)
     if all(len(kinds) == 1 for kinds in choices):
         box = boxed(sums, bounds, first)
         rows = sums.rows(box)
         return [Scaled(first, box, rows, fit_links(rows))]
     return [_finished(each) for each in _kept(sums, bounds, choices)]
+
+
+def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
+    """Return the units that are tried, per feature."""
+    asked = checked(scale, len(bounds))
+    if not asked:
+        return candidates(bounds, *sums[:2], sums.unit, sums.wraps)
+    wraps = sums.wraps or ("",) * len(asked)
+    return [(kind,) if kind else each for kind, each in zip(wraps, asked, strict=True)]
 
 
 def _kept(sums: Sums, bounds: Floats, choices: list[Scale]) -> list[Scaled]:

@@ -118,7 +118,7 @@ class Contest:
     @functools.cached_property
     def ways(self) -> tuple[Floats, ...]:
         """The stretches of windows."""
-        return stretches(self.best.lengths, self.spacings)
+        return stretches(self.best.lengths, self.spacings, self.rows.kinds)
 
     @functools.cached_property
     def following(self) -> Following:
@@ -129,7 +129,8 @@ class Contest:
     def trees(self) -> Trees:
         """Sums of g⁺, g⁻, W and h over windows."""
         held = parts(self.left_over.score, self.left_over.information)
-        return Trees(self.rows.x, np.column_stack([held, self.following.follow]))
+        values = np.column_stack([held, self.following.follow])
+        return Trees(self.rows.x, values, self.rows.kinds)
 
     @property
     def candidates(self) -> tuple[Window | None, ...]:

@@ -22,7 +22,7 @@ from scipy.special import log_ndtr
 
 from betafield.process import linear
 from betafield.process.basis import Basis
-from betafield.process.design import without_effects
+from betafield.process.design import functions, without_effects
 from betafield.process.laplace import Mode
 
 Floats = npt.NDArray[np.float64]
@@ -90,6 +90,11 @@ def spots(d: int, feature: int) -> Floats:
 def slopes(basis: Basis, x: Floats, feature: int) -> Floats:
     """Return ∂Φ̃/∂x along a feature, within the unit box, shape (v, m); levels have none."""
     cosines = without_effects(basis)
+    if basis.kinds:
+        others = [a for a in range(len(basis.kinds)) if a != feature]
+        return functions(basis, x, others, basis.J[:, others]) * slopes(
+            _along(basis, feature), x[:, [feature]], 0
+        )
     angles, rate = basis.angles(x), np.pi / (1.0 + 2.0 * basis.margin[feature])
     out = np.tile(cosines.root, (len(x), 1))
     for a in range(x.shape[1]):
@@ -97,6 +102,12 @@ def slopes(basis: Basis, x: Floats, feature: int) -> Floats:
         turned = np.outer(angles[:, a], j)
         out *= -rate * j * np.sin(turned) if a == feature else np.cos(turned)
     return out
+
+
+def _along(basis: Basis, feature: int) -> Basis:
+    """Return the functions of one feature, which is a line, with the √D of all of them."""
+    own = [feature]
+    return without_effects(basis)._replace(margin=basis.margin[own], J=basis.J[:, own], kinds=())
 
 
 def log_all_positive(mean: Floats, covariance: Floats) -> float:

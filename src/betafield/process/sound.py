@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betafield.process.boxes import SCALES
+from betafield.process.boxes import SCALES, WRAPPED
 from betafield.process.finding import NEAREST
 from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
@@ -74,7 +74,7 @@ def _require_process(component: Component, d: int, extra: int = 0) -> None:
     is_sound &= 0.0 <= correlation < 1.0
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
-    is_known &= len(scale) in (0, d) and set(scale) <= set(SCALES)
+    is_known &= len(scale) in (0, d) and set(scale) <= {*SCALES, *WRAPPED}
     is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
     is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
     if not (is_sound and is_known):

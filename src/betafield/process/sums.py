@@ -54,6 +54,8 @@ class Sums(NamedTuple):
         The levels of categories, as numbers that tell them apart; None: there are none.
     arrangement : Arrangement or None
         Which columns of points that are asked about are features, and which categories.
+    wraps : tuple of {"", "period", "longitude", "latitude"}
+        The scale of every feature that wraps around; none: no feature does.
     """
 
     points: Floats
@@ -66,6 +68,7 @@ class Sums(NamedTuple):
     rates: tuple[Rate, ...] = ()
     codes: Floats | None = None
     arrangement: Arrangement | None = None
+    wraps: tuple[str, ...] = ()
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
         """Return the trials gathered in a box, levels of features (in own units) kept apart."""
@@ -73,6 +76,9 @@ class Sums(NamedTuple):
             None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
             for at, axis in zip(levels, box.axes, strict=False)
         )
+        return self._rows(box, grid, held)._replace(kinds=box.kinds)
+
+    def _rows(self, box: Box, grid: Grid, held: Levels) -> Rows:
         if self.codes is not None:
             return self._pooled(box, self.codes)
         if self.is_apart:
@@ -117,8 +123,15 @@ class Sums(NamedTuple):
         return self._replace(context=at(self.context, rates), rates=())
 
     def levels(self) -> Levels:
-        """Return the values of every feature that has few of them, sorted; None for others."""
-        return tuple(_levels(self.points[:, a], self.trials) for a in range(self.points.shape[1]))
+        """Return the values of every feature that has few of them, sorted; None for others.
+
+        Places on Earth have none: neither longitude nor latitude is a feature by itself.
+        """
+        wraps = self.wraps or ("",) * self.points.shape[1]
+        return tuple(
+            _levels(self.points[:, a], self.trials) if kind in ("", "period") else None
+            for a, kind in enumerate(wraps)
+        )
 
 
 def pooled(count: int) -> Grid:

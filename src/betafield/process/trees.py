@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.ladder import stretched, unit_of, units
+from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +26,8 @@ class Trees:
     values : array of shape (r, k)
         Not negative. They are added up in whole numbers of 2⁻³⁶, or coarser ones where they are
         large, so no order can be seen.
+    kinds : tuple of str
+        What every feature is; none: all are lines.
 
     Examples
     --------
@@ -36,19 +39,21 @@ class Trees:
 
     x: Floats
     values: Floats
+    kinds: Kinds = ()
 
     def sums(
         self, queries: Floats, stretch: Floats, width: float, n_jobs: int | None = None
     ) -> Floats:
         """Return the sums of values over windows about queries, shape (q, k)."""
         forest = self._forest(tuple(stretch.tolist()))
-        return forest.sums(stretched(queries, stretch), width, n_jobs) / self._unit
+        return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
 
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
         if stretch not in self._forests:
-            axes = np.ascontiguousarray(stretched(self.x, np.array(stretch)).T)
+            axes = np.ascontiguousarray(stretched(self.x, np.array(stretch), self.kinds).T)
             counts = np.ascontiguousarray(units(self.values, self._unit).T)
-            forest = Forest(len(axes), "chebyshev").insert(Places(axes, counts))
+            metric = "euclidean" if self.kinds else "chebyshev"
+            forest = Forest(len(axes), metric).insert(Places(axes, counts))
             self._forests[stretch] = forest
         return self._forests[stretch]
 

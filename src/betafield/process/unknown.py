@@ -259,7 +259,8 @@ def problem(rows: Rows, component: Component) -> Problem:
     """Return what a process is fitted to."""
     link = next(link for link in LINKS if link.name == component.link)
     rows = rows._replace(correlation=component.correlation)
-    prior = Prior(link.scale, float(rows.n.sum()), component.smoothness, columns=rows.columns)
+    trials = float(rows.n.sum())
+    prior = Prior(link.scale, trials, component.smoothness, None, rows.columns, rows.kinds)
     if rows.is_grouped:
         prior = prior._replace(effects=groups(rows))
     elif component.effect is not None:

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what a model has learned.
+"""One self-contained HTML page about a model.
 
     summary      the numbers that come first
     learned      a curve, a map, or slices
@@ -40,26 +40,25 @@ def write(
 ) -> None:
     """Write a page about a fitted model that opens from disk, without any network.
 
-    The model alone is enough: it holds all trials. The same model gives the same page. A file that
-    was there is replaced when all went well, and stays as it was when not. To check calibration,
-    five models learn from four fifths of the trials each, with the length scales and widths of the
-    model.
+    Only the model is needed, because it holds the sums of all trials. The same model gives the same
+    page. An existing file is replaced only after everything has succeeded. To check calibration,
+    five models with the same length scales and widths each learn from four fifths of the trials.
 
     Parameters
     ----------
     model : SmoothBetaClassifier
-        Fitted.
+        A fitted model.
     path : str or path
-        The file, in a folder that is there.
+        The file, in an existing folder.
     title : str, default=None
-        The page's heading; None: made of the names of outcome and features.
+        The heading of the page. None: made from the names of outcome and features.
     level : float, default=0.95
-        Of all intervals.
+        The level of all intervals.
     lipschitz : float, default=None
-        L, how fast the probability may change, in scaled units: guaranteed intervals are then shown
-        too, see `model.band`.
+        L, how fast the probability may change, in scaled units. If it is given, guaranteed
+        intervals are shown too; see `model.band`.
     above : float, default=None
-        A level of the probability: also shows how likely it is exceeded, as a curve or a map.
+        A level of the probability. If it is given, the page also shows how likely it is exceeded.
     command : str, default=None
         The command that made the model, for the section on how to reproduce it.
     source : str, path or list of them, default=None

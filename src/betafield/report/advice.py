@@ -32,10 +32,10 @@ def section(field: Subject) -> Section:
     """Return some well separated points, and what trials there would bring."""
     chosen = best(field)
     told = say(
-        "Ranked by how much {} more trials at a point are expected to take off the variance v of "
-        "the posterior there: v · {}/(s + {}), where s = m(1 − m)/v − 1 is what is known now, "
-        "counted in trials, and m the mean. The points are at least {} of the domain apart, along "
-        "features that matter.",
+        "Ranked by how much {} more trials at a point are expected to reduce the posterior "
+        "variance v there: v · {}/(s + {}), where m is the mean and s = m(1 − m)/v − 1 is the "
+        "number of trials that present knowledge is worth. The points are at least {} of the "
+        "domain apart, along features that matter.",
         MORE,
         MORE,
         MORE,
@@ -44,8 +44,8 @@ def section(field: Subject) -> Section:
     if field.distorted:
         told += Markup(" More trials means undistorted ones.")
     after = Markup(
-        "The range expected is that of a Beta with the same mean that knows so much more: trials "
-        "end as is believed now. What a trial costs is not known here."
+        "The expected range is that of a Beta distribution with the same mean and that many more "
+        "trials, whose outcomes are as expected now. The cost of a trial is not considered."
     )
     return Section(
         "next", "Where the next trials help most", [Text(told), _table(field, chosen), Text(after)]

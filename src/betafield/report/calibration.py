@@ -74,9 +74,9 @@ def groups(found: LeftOut, level: float, n: int = GROUPS) -> Groups:
 
 def _compared(field: Subject, found: Groups) -> list[Block]:
     explained = say(
-        "All trials were dealt into five parts; models with the same settings learned from four of "
-        "them and predicted the fifth. Trials with similar predictions form a group ({} groups). "
-        "Where predictions are right, marks lie on the diagonal up to chance.",
+        "All trials were divided into five parts; models with the same settings learned from four "
+        "of them and predicted the fifth. Trials with similar predictions form a group ({} "
+        "groups). If predictions are right, marks lie on the diagonal, apart from chance.",
         len(found.trials),
     )
     tone, told = verdict(found, field.level)
@@ -105,7 +105,7 @@ def verdict(found: Groups, level: float) -> tuple[str, Markup]:
         return "good", start + Markup(more)
     side = "too high" if found.predicted[worst] > found.share[worst] else "too low"
     more = say(
-        "That is more than chance: around {} predictions are {}, for {} happened.",
+        "That is more than chance: around {} predictions are {}, because {} happened.",
         words.percent(found.predicted[worst]),
         side,
         words.percent(found.share[worst]),
@@ -123,7 +123,7 @@ def _figure(field: Subject, found: Groups) -> Figure:
         f"predicted P({label})", "share that happened", 400, xaxis=axis, yaxis=axis
     )
     caption = say(
-        "What was predicted, and what happened, with {} intervals.", words.level_name(field.level)
+        "Predicted and observed shares, with {} intervals.", words.level_name(field.level)
     )
     alt = "Predicted probability against the share that happened"
     traces = [_diagonal(), _marks(found, level)]

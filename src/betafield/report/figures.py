@@ -168,7 +168,7 @@ def veil(x: list[float], y: list[float], hidden: npt.NDArray[np.bool_]) -> Trace
 
 
 def shades(x: list[float], hidden: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
-    """Return grey shapes behind a curve, one a run of hidden points."""
+    """Return grey shapes behind a curve, one per run of hidden points."""
     steps = np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]]))
     runs = zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1, strict=True)
     shape = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}

@@ -58,8 +58,8 @@ def _components(field: Subject) -> Table:
     ]
     head = ["what", "weight", *(f"± {words.short(field.names[k])}" for k in shown)]
     caption = Markup(
-        "What answers are made of, and how far it reaches to either side, in the features' own "
-        "units: length scales of a process, widths of windows"
+        "The components of answers, and how far each reaches to either side, in the units of the "
+        "features: length scales of a process, widths of windows"
     )
     return Table(caption, head, [_component(field, group, shown) for group in found])
 
@@ -81,8 +81,8 @@ def _called(field: Subject, group: Group) -> Markup:
     if not field.is_smooth:
         return Markup("window")
     if len(group.features) == 1 and len(field.names) > 1:
-        return say("what it leaves over along {}", name(field.names[group.features[0]]))
-    return Markup("what it leaves over, in windows")
+        return say("windows of its residuals along {}", name(field.names[group.features[0]]))
+    return Markup("windows of its residuals")
 
 
 def _reach(field: Subject, group: Group, k: int) -> str:

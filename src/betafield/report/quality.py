@@ -55,7 +55,7 @@ def _repeats(field: Subject) -> list[list[Any]]:
         ["Different places", words.count(len(trials))],
         ["Trials that share their place with others", words.percent(shared)],
         [
-            "Trials a place",
+            "Trials per place",
             f"median {words.number(np.median(trials))}, at most {words.count(trials.max())}",
         ],
     ]
@@ -208,15 +208,15 @@ def _warnings(field: Subject, gap: Gap | None) -> list[Markup]:
     empty = empty_share(field)
     if empty > EMPTY:
         rest = (
-            "what is said there comes from afar. Trials there would help."
+            "so answers there rely on distant trials. Trials there would help."
             if field.is_smooth
-            else "and the prior remains there. A wider bandwidth, or trials there, would fill it."
+            else "so the prior remains there. A wider bandwidth, or trials there, would help."
         )
         found.append(say("In {} of the domain no trial is near, {}", words.percent(empty), rest))
     if gap is not None and gap.share > GAP and _is_worth_a_warning(field, gap):
         found.append(
             say(
-                "No trial was made in {}: what is said there comes from afar.",
+                "No trial was made in {}, so answers there rely on distant trials.",
                 _told_gap(field, gap),
             )
         )
@@ -240,8 +240,8 @@ def _about_trials(field: Subject) -> list[Markup]:
     if shared > 0.5:
         found.append(
             say(
-                "{} of the trials share their place with others. Each counts as a trial of its "
-                "own; if they are repeats on the same subject, intervals are too narrow.",
+                "{} of the trials share their place with others. Each counts as an independent "
+                "trial; if they are repeats on the same subject, intervals are too narrow.",
                 words.percent(shared),
             )
         )
@@ -266,14 +266,14 @@ def _about_classes(field: Subject) -> list[Markup]:
 def _about_features(field: Subject) -> list[Markup]:
     constant = sorted(set(range(len(field.names))) - set(field.varying))
     found = [
-        say("{} is constant and tells nothing.", name(field.names[k]))
+        say("{} is constant and carries no information.", name(field.names[k]))
         for k in constant[:MOST_FEATURES]
     ]
     if len(field.varying) > MANY_FEATURES and not field.is_smooth:
         found.append(
             say(
-                "With {} features windows are either empty or hold everything; fold them into a "
-                "score first (FieldCalibratedClassifier).",
+                "With {} features, windows are either empty or hold everything; combine the "
+                "features into a score first (FieldCalibratedClassifier).",
                 len(field.varying),
             )
         )

@@ -92,7 +92,7 @@ def _ends(field: Subject) -> list[Tile]:
 
 
 def _table(field: Subject) -> Table:
-    """Return the same of several classes, one a row."""
+    """Return the same of several classes, one per row."""
     overall, (points, belief) = field.of_all(), _candidates(field)
     rows: list[list[Any]] = []
     for column, c in enumerate(field.outcomes):
@@ -126,8 +126,8 @@ def _reading(field: Subject) -> Markup:
     found = "the places of trials" if len(field.varying) > 2 else "a grid over the domain"
     told = say(
         "Ranges are {} credible intervals: given the trials and the model, the probability lies "
-        "within them with that chance. Highest and lowest were looked for on {}; being the "
-        "extremes of many estimates, they are a little too extreme.",
+        "within them with that probability. The highest and lowest values were sought on {}; "
+        "because they are the extremes of many estimates, they are a little too extreme.",
         words.level_name(field.level),
         found,
     )

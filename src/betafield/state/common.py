@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from betafield import lattice, monotonic, persistence, plain, priors, units
+from betafield import lattice, learning, monotonic, persistence, plain, priors, units
 from betafield.categories import MOST_LEVELS, Categories, joined, require_few
 from betafield.evidence import Totals
 from betafield.evidence.columns import FRACTIONS, MOST, require_total
@@ -18,6 +18,7 @@ OPTIONS = (
     "bandwidth",
     "bounds",
     "categorical_features",
+    "geographic",
     "interactions",
     "lipschitz",
     "method",
@@ -25,6 +26,7 @@ OPTIONS = (
     "missing",
     "monotonic_cst",
     "n_jobs",
+    "periodic",
     "pos_label",
     "prior",
     "scale",
@@ -137,9 +139,8 @@ def restored_totals(values: Any) -> Totals:
 def require_options(options: Options, features: Features, n_classes: int) -> None:
     """Raise unless options that depend on the features and classes are sound."""
     prior, d, names = options.prior, features.number, features.names
-    numeric = len(features.numeric)
-    units.check_bounds(options.bounds, np.empty((0, numeric)), np.empty(0, dtype=np.bool_))
-    units.checked_scale(options.scale, numeric)
+    learning.require_features(options, features)
+    units.checked_scale(options.scale, len(features.numeric))
     monotonic.require(options.monotonic_cst, d, names, n_classes)
     is_line = not units.is_curved(options.scale)
     require(options.is_smooth or is_line, "scale", options.scale, "numbers, for windows")

@@ -15,6 +15,7 @@ from betafield.families import MOST as MOST_RATES
 from betafield.families import Rate, Unknown, together
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, require, taken, whole
+from betafield.process.boxes import WRAPPED
 from betafield.process.found import Found
 from betafield.process.sound import require_sound
 from betafield.smooth import MOST_GROUPS, SmoothField
@@ -217,9 +218,19 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
         n_rates = len(field.sums.rates)
         require(shape == ((n_rates,) if n_rates else ()), "found", "nodes", "those of its rates")
         _require_positive(one, field.numeric_bounds)
+        scales = field.wraps.among(field.features.numeric).scales
+        _require_wrapped(one, scales or ("",) * len(field.features.numeric))
     totals = restored_totals(found_at)
     require(totals.trials <= field.totals.trials, "found_at", totals.trials, "no more than seen")
     return dataclasses.replace(field, found=each, found_at=totals)
+
+
+def _require_wrapped(found: Found, wraps: tuple[str, ...]) -> None:
+    """Raise unless those features wrap around that are said to."""
+    for component in found.components:
+        each = component.scale or ("",) * len(wraps)
+        has = tuple(kind if kind in WRAPPED else "" for kind in each)
+        require(has == wraps, "found", component.scale, "features that wrap around as is said")
 
 
 def _require_positive(found: Found, bounds: Floats) -> None:

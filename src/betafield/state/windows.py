@@ -33,6 +33,7 @@ from betafield.state.common import (
 from betafield.trials import Features
 from betafield.windows import Forest, Places, Shifts
 from betafield.windows.base import METRICS
+from betafield.wraps import Wraps
 
 Floats = npt.NDArray[np.float64]
 
@@ -139,9 +140,12 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
     """Return what values and arrays say; raise unless it can have been learned."""
     left = dict(arrays)
     features = restored_features(values["n_features"], values["names"], values.get("categories"))
-    d = features.number
+    d, wraps = features.number, restored_options(values["options"]).wraps(features)
     built, waiting = (
-        [_places(left, f"{name}.{i}", d) for i in range(whole(name, values[name], 0, most))]
+        [
+            _places(left, f"{name}.{i}", d + wraps.more)
+            for i in range(whole(name, values[name], 0, most))
+        ]
         for name, most in (("built", MOST_INDEXES), ("waiting", MANY))
     )
     seen = restored_totals(values["seen"])
@@ -149,7 +153,7 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
         plain.labels(values["classes"]),
         features,
         domain(left, d),
-        _units(left, d),
+        _units(left, d, wraps),
         seen,
         one_of("sharing", values["sharing"], SHARINGS),
         one_of("metric", values["metric"], tuple(METRICS)),
@@ -171,11 +175,11 @@ def domain(left: Arrays, d: int) -> Floats:
     return bounds
 
 
-def _units(left: Arrays, d: int) -> units.Units:
+def _units(left: Arrays, d: int, wraps: Wraps) -> units.Units:
     origin, unit = (taken(left, name, FLOATS, d) for name in ("origin", "unit"))
     require(np.isfinite(origin).all(), "origin", origin.tolist(), "finite numbers")
     require((unit > 0.0).all(), "unit", unit.tolist(), "positive numbers")
-    return units.Units(origin, unit)
+    return units.Units(origin, unit, wraps)
 
 
 def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
@@ -300,7 +304,7 @@ def _require_options(options: Options, found: Learned) -> None:
 
 def as_field(options: Options, found: Learned) -> Field:
     """Return the field that has learned this."""
-    d = found.features.number
+    d = found.units.dimensions
     return Field(
         options,
         found.features,

@@ -97,7 +97,7 @@ class Places(NamedTuple):
         Coordinates, in the units in which the radius is measured.
     counts : integer array of shape (c, t)
         Additive statistics, not negative. Any integer or boolean dtype goes in; an index holds
-        the narrowest that will do, for a query is as fast as memory, and adds them up in int64.
+        the narrowest that will do, because a query is as fast as memory, and adds them up in int64.
     shifts : Shifts or None
         Distorted trials, if there are any. A point with trials of several shifts is as many
         places.

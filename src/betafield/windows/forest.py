@@ -2,7 +2,7 @@
 
 The logarithmic method. A forest is a list of indexes, each larger than all after it taken
 together; new places join every index that is not, in one build. A trial thus moves to an
-index of at least twice the size each time it moves, log₂(t) times at the most, and a query
+index of at least twice the size each time it moves, log₂(t) times at most, and a query
 sums over at most log₂(t) indexes. Sums are integers: how the trials are spread over the
 indexes cannot be seen in the answer.
 
@@ -12,24 +12,43 @@ Small batches wait, as they came, until the first query: a stream of them costs 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from betafield._jit import kernel
 from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 from betafield.windows.zorder import visiting_order
 
-# Indexes smaller than this are rebuilt rather than kept apart: that is as fast as to build one.
-SMALL = 1024
-# Batches up to this size wait, so many of them and so many rows at the most: rows at one place
-# are joined only when they are indexed.
-WAITING_SIZE, WAITING, WAITING_ROWS = 1 << 14, 1 << 10, 1 << 20
 # Statistics for which prefix sums pay.
 FEW = 8
+
+
+class Limits(NamedTuple):
+    """When a forest builds an index. No answer depends on it, only the time that answers take.
+
+    Parameters
+    ----------
+    small : int
+        Indexes up to this size are rebuilt rather than kept apart, which is as fast as building
+        one.
+    batch : int
+        Larger batches are indexed at once.
+    waiting : int
+        Batches that may wait for the first query.
+    rows : int
+        Rows that may wait: rows at one place are joined only when they are indexed.
+    """
+
+    small: int = 1 << 10
+    batch: int = 1 << 14
+    waiting: int = 1 << 10
+    rows: int = 1 << 20
+
+
+USUAL = Limits()
 
 
 class Forest:
@@ -41,6 +60,8 @@ class Forest:
         Number of dimensions.
     metric : {"euclidean", "chebyshev", "manhattan"}
         Distance in which windows are round.
+    limits : Limits
+        When it builds an index.
 
     Examples
     --------
@@ -53,9 +74,10 @@ class Forest:
            [1]])
     """
 
-    def __init__(self, d: int, metric: str = "euclidean") -> None:
+    def __init__(self, d: int, metric: str = "euclidean", limits: Limits | None = None) -> None:
         self.d = d
         self.metric = metric
+        self.limits = USUAL if limits is None else limits
         self.totals: Ints = np.zeros(0, dtype=np.int64)
         self.distorted = 0
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
@@ -72,7 +94,8 @@ class Forest:
             0 if batch.shifts is None else batch.shifts.total(),
         )
         rows = batch.size + (self._waiting_rows if waiting else 0)
-        if batch.size <= WAITING_SIZE and len(waiting) < WAITING and rows <= WAITING_ROWS:
+        most = self.limits
+        if batch.size <= most.batch and len(waiting) < most.waiting and rows <= most.rows:
             grown._state, grown._waiting_rows = (built, (*waiting, batch)), rows
         else:
             grown._state = self._settled([*self.indexes, batch]), ()
@@ -166,7 +189,7 @@ class Forest:
 
         def answer(chunk: slice) -> None:
             parts = [index.sums(ordered[chunk], radius) for index in indexes]
-            _put(self._added(span, parts), order[chunk], out)
+            out[order[chunk]] = self._added(span, parts)
 
         run(answer, len(queries), n_jobs)
         return out
@@ -188,7 +211,7 @@ class Forest:
 
     def _grown(self, totals: Ints, distorted: int) -> Forest:
         """Return a forest still without trials, whose totals are ours and those given."""
-        forest = Forest(self.d, self.metric)
+        forest = Forest(self.d, self.metric, self.limits)
         width = max(self.width, totals.size)
         forest.totals = padded(self.totals, width) + padded(totals, width)
         forest.distorted = self.distorted + distorted
@@ -200,7 +223,9 @@ class Forest:
         parts = [p if len(_places(p).counts) == width else _places(p).widened(width) for p in parts]
         parts.sort(key=_size)
         before = np.cumsum([0, *map(_size, parts)])
-        joins = [i for i, part in enumerate(parts) if _size(part) <= max(before[i], SMALL)]
+        joins = [
+            i for i, part in enumerate(parts) if _size(part) <= max(before[i], self.limits.small)
+        ]
         cut = joins[-1] + 1 if joins else 0
         alone = [self._index(part) for part in parts[cut:]]
         joined = [self._joined(parts[:cut])] if cut else []
@@ -253,7 +278,7 @@ class Standing:
         parts = [self._of(index, radius, known) for index in indexes]
         self._last = radius, list(zip(indexes, parts, strict=True))
         out = np.empty((len(self.queries), forest.width + span[1]), dtype=np.int64)
-        _put(forest._added(span, parts), self._order, out)
+        out[self._order] = forest._added(span, parts)
         return out
 
     def _of(self, index: Index, radius: float, known: list[tuple[Index, Ints]]) -> Ints:
@@ -261,14 +286,6 @@ class Standing:
         kept = (sums for other, sums in known if other is index)
         sums = next(kept, None)
         return index.sums(self._ordered, radius) if sums is None else sums
-
-
-@kernel
-def _put(rows: Ints, order: npt.NDArray[np.intp], out: Ints) -> None:
-    """Do out[order] = rows without the GIL, which NumPy would hold against other threads."""
-    for i in range(order.size):
-        for k in range(out.shape[1]):
-            out[order[i], k] = rows[i, k]
 
 
 def _places(part: Index | Places) -> Places:

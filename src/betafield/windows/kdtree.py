@@ -47,6 +47,9 @@ from betafield.windows.zorder import Codes, codes
 LEAF = -1
 # Opening a node costs about as much as looking at this many places, which SIMD does fast.
 LEAF_SIZE = 96
+# Trees of up to so many places hold their counts in int64, whatever these are: memory matters
+# little, and kernels need not be compiled for each width.
+WIDE = 1 << 14
 # Queries that go down the tree together: many share a node, and their list stays in the cache.
 GROUP = 64
 # One level of the tree leaves at most one open sibling on the stack.
@@ -100,6 +103,8 @@ class KDTree:
         if shared.size:
             places = _brought_together(code, shared, places)
             code = codes(places.axes)
+        if places.size <= WIDE:
+            places = places._replace(counts=places.counts.astype(np.int64))
         span = places.span
         return cls(places, _summed(*_split(code), places, span), metric, span)
 
@@ -115,7 +120,7 @@ class KDTree:
         axes, counts, shifts = self.places
         marks = marked(shifts, self.span[0], LEAF_SIZE)
         reach = limit(radius, self.metric)
-        _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, out)
+        _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, _room(), out)
         return out
 
 
@@ -174,17 +179,18 @@ def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: In
     return made
 
 
-@kernel
+@inlined
 def _middle(code: Codes, start: int, stop: int) -> int:
     """Return where the highest bit that differs in the range turns from 0 to 1."""
     differ = code[start] ^ code[stop - 1]
-    if differ == np.uint64(0):
-        return (start + stop) >> 1
     bit = np.uint64(1)
     while differ > np.uint64(1):
         differ >>= np.uint64(1)
         bit <<= np.uint64(1)
     low, high = start, stop - 1
+    if differ == np.uint64(0):
+        high = (start + stop) >> 1
+        low = high
     while high - low > 1:
         middle = (low + high) >> 1
         if code[middle] & bit:
@@ -199,7 +205,6 @@ def _summed(
 ) -> Nodes:
     """Return the nodes with their boxes and sums."""
     box = np.empty((child.size, 2, len(places.axes)))
-    box[:, 0], box[:, 1] = np.inf, -np.inf
     sums = np.zeros((child.size, places.width + span[1]), dtype=np.int64)
     used = np.flatnonzero(places.counts.any(axis=1))
     nodes = Nodes(child, start, stop, box, sums, used)
@@ -210,36 +215,61 @@ def _summed(
 @kernel
 def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any], marks: Marks | None) -> None:
     """Take boxes and sums of leaves from their places, of other nodes from their children."""
-    child, box, sums = nodes.child, nodes.box, nodes.sums
+    child, starts, stops, box, sums, _ = nodes
     for node in range(child.size - 1, -1, -1):
         first = child[node]
         if first == LEAF:
-            _fill_leaf(nodes, node, axes, counts)
+            start, stop = starts[node], stops[node]
+            _fill_leaf(box, sums, node, axes, counts, start, stop)
             if marks is not None:
-                start, stop = nodes.start[node], nodes.stop[node]
                 share_out(marks, start, stop)
                 for j in range(stop - start):
                     if marks.held[start + j]:
                         add_shares(marks, j, sums[node, counts.shape[0] :])
         else:
             for k in range(axes.shape[0]):
-                box[node, 0, k] = min(box[first, 0, k], box[first + 1, 0, k])
-                box[node, 1, k] = max(box[first, 1, k], box[first + 1, 1, k])
+                low, other = box[first, 0, k], box[first + 1, 0, k]
+                box[node, 0, k] = low if low < other else other
+                high, other = box[first, 1, k], box[first + 1, 1, k]
+                box[node, 1, k] = high if high > other else other
             for k in range(sums.shape[1]):
                 sums[node, k] = sums[first, k] + sums[first + 1, k]
 
 
 @inlined
-def _fill_leaf(nodes: Nodes, node: int, axes: Floats, counts: npt.NDArray[Any]) -> None:
+def _fill_leaf(
+    box: Floats,
+    sums: Ints,
+    node: int,
+    axes: Floats,
+    counts: npt.NDArray[Any],
+    start: int,
+    stop: int,
+) -> None:
     """Take the box of a leaf and the sums of its counts from its places."""
-    box, sums = nodes.box, nodes.sums
     for k in range(axes.shape[0]):
-        for i in range(nodes.start[node], nodes.stop[node]):
-            box[node, 0, k] = min(box[node, 0, k], axes[k, i])
-            box[node, 1, k] = max(box[node, 1, k], axes[k, i])
+        low, high = np.inf, -np.inf
+        for i in range(start, stop):
+            x = axes[k, i]
+            low = x if x < low else low
+            high = x if x > high else high
+        box[node, 0, k], box[node, 1, k] = low, high
     for k in range(counts.shape[0]):
-        for i in range(nodes.start[node], nodes.stop[node]):
+        for i in range(start, stop):
             sums[node, k] += counts[k, i]
+
+
+def _room() -> tuple[Floats, Ints, Ints, Ints]:
+    """Return room for what `_sums` keeps: reaches, masks, frames, and queries that cross borders.
+
+    A frame is a node to open and where the queries stand whose border it meets.
+    """
+    return (
+        np.empty(LEAF_SIZE),
+        np.empty(LEAF_SIZE, dtype=np.int64),
+        np.empty((MAX_DEPTH, 3), dtype=np.int64),
+        np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64),
+    )
 
 
 @kernel
@@ -251,43 +281,36 @@ def _sums(
     queries: Floats,
     limit: float,
     metric: int,
+    room: tuple[Floats, Ints, Ints, Ints],
     out: Ints,
 ) -> None:
-    child = nodes.child
-    reach, inside = np.empty(LEAF_SIZE), np.empty(LEAF_SIZE, dtype=np.int64)
-    # A frame is a node to open and where in `crossing` the queries stand whose border it meets.
-    frames = np.empty((MAX_DEPTH, 3), dtype=np.int64)
-    crossing = np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64)
+    child, starts, stops, box, sums, used = nodes
+    reach, inside, frames, crossing = room
     for start in range(0, queries.shape[0], GROUP):
-        begin, end, top = 0, min(GROUP, queries.shape[0] - start), 0
+        begin, end, top = 0, queries.shape[0] - start, 0
+        end = end if end < GROUP else GROUP
         for j in range(end):
             crossing[j] = start + j
         # The root is treated like every other node: as the only child of a node above it.
         first, last = 0, 1
         while True:
-            room = end
+            free = end
             for node in range(first, last):
-                mine = room
-                room = _meet(nodes, node, queries, limit, metric, crossing, begin, end, room, out)
-                if child[node] == LEAF:
-                    near = crossing[mine:room]
-                    _look(
-                        nodes,
-                        node,
-                        axes,
-                        counts,
-                        marks,
-                        queries,
-                        near,
-                        limit,
-                        metric,
-                        reach,
-                        inside,
-                        out,
-                    )
-                    room = mine
-                elif room > mine:
-                    frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, room
+                mine = free
+                free = _meet(
+                    box, sums, node, queries, limit, metric, crossing, begin, end, free, out
+                )
+                if free > mine and child[node] == LEAF:
+                    low, high = starts[node], stops[node]
+                    if marks is not None:
+                        share_out(marks, low, high)
+                    for j in range(mine, free):
+                        i = crossing[j]
+                        measure(axes, low, high, queries, i, metric, reach)
+                        _look(counts, used, marks, low, high, limit, reach, inside, out, i)
+                    free = mine
+                elif free > mine:
+                    frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, free
                     top += 1
             if top == 0:
                 break
@@ -299,7 +322,8 @@ def _sums(
 
 @inlined
 def _meet(
-    nodes: Nodes,
+    box: Floats,
+    sums: Ints,
     node: int,
     queries: Floats,
     limit: float,
@@ -307,54 +331,50 @@ def _meet(
     crossing: Ints,
     begin: int,
     end: int,
-    room: int,
+    free: int,
     out: Ints,
 ) -> int:
     """Add the node to those queries from begin to end whose window holds it whole.
 
-    Those whose border it crosses are listed from `room` on; return where their list ends.
+    Those whose border it crosses are listed from `free` on; return where their list ends.
     """
     for j in range(begin, end):
         i = crossing[j]
-        nearest, farthest = corners(nodes.box, node, queries, i, metric)
+        nearest, farthest = corners(box, node, queries, i, metric)
         if farthest <= limit:
             for k in range(out.shape[1]):
-                out[i, k] += nodes.sums[node, k]
+                out[i, k] += sums[node, k]
         elif nearest <= limit:
-            crossing[room] = i
-            room += 1
-    return room
+            crossing[free] = i
+            free += 1
+    return free
 
 
 @inlined
 def _look(
-    nodes: Nodes,
-    node: int,
-    axes: Floats,
     counts: npt.NDArray[Any],
+    used: npt.NDArray[np.intp],
     marks: Marks | None,
-    queries: Floats,
-    near: Ints,
+    low: int,
+    high: int,
     limit: float,
-    metric: int,
     reach: Floats,
     inside: Ints,
     out: Ints,
+    i: int,
 ) -> None:
-    """Add those places of a leaf that lie in the windows of the queries near it."""
-    start, stop = nodes.start[node], nodes.stop[node]
-    if marks is not None and near.size:
-        share_out(marks, start, stop)
-    for i in near:
-        measure(axes, start, stop, queries, i, metric, reach)
-        for j in range(stop - start):
-            inside[j] = -np.int64(reach[j] <= limit)
-        for k in nodes.used:
-            out[i, k] += _masked(counts[k, start:stop], inside)
-        if marks is not None:
-            for j in range(stop - start):
-                if reach[j] <= limit and marks.held[start + j]:
-                    add_shares(marks, j, out[i, counts.shape[0] :])
+    """Add those places of a leaf that lie in the window of a query; a mask has all bits set."""
+    for j in range(high - low):
+        inside[j] = -np.int64(reach[j] <= limit)
+    for k in range(used.size):
+        count, total = used[k], np.int64(0)
+        for j in range(high - low):
+            total += np.int64(counts[count, low + j]) & inside[j]
+        out[i, count] += total
+    if marks is not None:
+        for j in range(high - low):
+            if reach[j] <= limit and marks.held[low + j]:
+                add_shares(marks, j, out[i, counts.shape[0] :])
 
 
 @inlined
@@ -364,12 +384,15 @@ def corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tup
     for k in range(queries.shape[1]):
         q = queries[i, k]
         below, above = box[node, 0, k] - q, q - box[node, 1, k]
-        near, far = max(below, above, 0.0), max(-below, -above)
+        near = below if below > above else above
+        near = near if near > 0.0 else 0.0
+        far = -below if below < above else -above
         if metric == EUCLIDEAN:
             nearest += near * near
             farthest += far * far
         elif metric == CHEBYSHEV:
-            nearest, farthest = max(nearest, near), max(farthest, far)
+            nearest = near if near > nearest else nearest
+            farthest = far if far > farthest else farthest
         else:
             nearest += near
             farthest += far
@@ -385,25 +408,18 @@ def measure(
 ) -> None:
     """Compute the reach of each place from start to stop."""
     n = stop - start
-    reach[:n] = 0.0
+    for j in range(n):
+        reach[j] = 0.0
     for k in range(queries.shape[1]):
-        axis, q = axes[k, start:stop], queries[i, k]
+        q = queries[i, k]
         if metric == EUCLIDEAN:
             for j in range(n):
-                apart = axis[j] - q
+                apart = axes[k, start + j] - q
                 reach[j] += apart * apart
         elif metric == CHEBYSHEV:
             for j in range(n):
-                reach[j] = max(reach[j], abs(axis[j] - q))
+                apart = abs(axes[k, start + j] - q)
+                reach[j] = apart if apart > reach[j] else reach[j]
         else:
             for j in range(n):
-                reach[j] += abs(axis[j] - q)
-
-
-@inlined
-def _masked(column: npt.NDArray[Any], inside: Ints) -> np.int64:
-    """Return the sum of a count over the places whose mask has all bits set."""
-    total = np.int64(0)
-    for j in range(column.size):
-        total += np.int64(column[j]) & inside[j]
-    return total
+                reach[j] += abs(axes[k, start + j] - q)

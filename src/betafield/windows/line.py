@@ -100,10 +100,10 @@ def _gallop(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
             low = high + 1
             high += step
             step *= 2
-        high, step = min(high, xs.size), 1
+        high, step = high if high < xs.size else xs.size, 1
         while low > 0 and xs[low - 1] - q > bound:
             high = low - 1
-            low = max(0, low - step)
+            low = low - step if low > step else 0
             step *= 2
         while low < high:
             middle = (low + high) >> 1

@@ -15,7 +15,7 @@ from betafield._jit import inlined
 from betafield.lattice import INVERSES, MIDDLE, POINTS, STEP, UNIT
 from betafield.windows.base import Floats, Ints, Shifts
 
-# As an array, for a loop over a tuple is unrolled at the price of a longer compilation.
+# As an array, because a loop over a tuple is unrolled at the price of a longer compilation.
 _INVERSES = np.array(INVERSES)
 
 

@@ -50,7 +50,8 @@ def codes(axes: Floats) -> Codes:
         bits = max(1, CODE_BITS // max(d, 2))
         origin = np.floor(low / side) * side
         cells = 2.0**bits / (2.0 * side)
-        _interleave(axes[:CODE_BITS], origin, cells, bits, _spread(min(d, CODE_BITS), bits), out)
+        spread = _spread(min(d, CODE_BITS), bits)
+        _interleave(np.ascontiguousarray(axes[:CODE_BITS]), origin, cells, bits, spread, out)
     return out
 
 
@@ -59,6 +60,8 @@ def visiting_order(axes: Floats) -> npt.NDArray[np.intp]:
 
     Sixteen bits are near enough to share a cache, and NumPy sorts them in linear time.
     """
+    if len(axes) == 1:
+        return np.argsort(axes[0])
     code = codes(axes)
     differ = int(np.bitwise_or.reduce(code ^ code[:1]))
     shift = max(0, differ.bit_length() - 16)
@@ -84,8 +87,9 @@ def _interleave(
     for k in range(d):
         lift = np.uint64(d - 1 - k)
         for i in range(t):
-            place = min(max((axes[k, i] - origin[k]) * cells, 0.0), last)
-            cell = np.uint64(place)
+            place = (axes[k, i] - origin[k]) * cells
+            place = place if place > 0.0 else 0.0
+            cell = np.uint64(place if place < last else last)
             for byte in range(0, bits, BYTE):
                 part = spread[(cell >> np.uint64(byte)) & np.uint64(255)]
                 out[i] |= part << np.uint64(byte * d) + lift

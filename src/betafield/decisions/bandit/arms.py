@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.decisions.sides import Side
 from betafield.decisions.space import Space
 
 Floats = npt.NDArray[np.float64]
@@ -51,9 +52,9 @@ class Arms:
         """Return the arms that users describe; `seed` places the candidates of a continuum."""
         if isinstance(arms, Arms):
             return arms
-        seen = None if observed is None else Space.of(observed, what="observed")
+        seen = None if observed is None else Space.of(observed, what="observed", is_plain=True)
         if isinstance(arms, Mapping):
-            chosen = Space.of(arms, what="arms")
+            chosen = Space.of(arms, what="arms", is_plain=True)
             n = FEW if len(chosen.names) == 1 else MANY
             return cls(None, chosen.sobol(n, seed), _apart(chosen, seen), seen, True)
         if _is_table(arms):
@@ -63,9 +64,9 @@ class Arms:
     @classmethod
     def at(cls, names: Sequence[str], points: Floats, observed: Any) -> Arms:
         """Return the arms at these points."""
-        seen = None if observed is None else Space.of(observed, what="observed")
+        seen = None if observed is None else Space.of(observed, what="observed", is_plain=True)
         low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-        chosen = Space(tuple(names), tuple(zip(low, high, strict=True)))
+        chosen = Space(tuple(names), tuple(map(Side, low, high)))
         return cls(None, points, _apart(chosen, seen), seen)
 
     @property
@@ -127,7 +128,7 @@ class Arms:
         """Return the row of a mapping of all features."""
         if not self.features:
             return np.zeros(1)
-        return Space(self.features, tuple(self.bounds)).row(what, point)
+        return Space(self.features, tuple(Side(*ends) for ends in self.bounds)).row(what, point)
 
     def field(self, arm: Any) -> int:
         """Return the number of the field of an arm."""

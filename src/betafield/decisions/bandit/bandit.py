@@ -1,8 +1,8 @@
 """FieldBandit: validates, asks a policy, remembers what was pulled.
 
-Arms are named, and each has a field of its own over what is observed before a pull; or they are
-points, few or a continuum, and one field lies over all of them. Either way what is known of an arm
-is a posterior (`fields`), and a policy is a rule for its quantiles (`policies`).
+Arms either have names, and each has its own field over the observed features; or they are points,
+a few or a continuum, and share one field. Either way, what is known about an arm is a posterior
+(`fields`), and a policy is a rule for its quantiles (`policies`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks
+from betafield import checks, families
 from betafield._locks import writing
 from betafield.decisions.bandit.arms import Arms
 from betafield.decisions.bandit.fields import ArmField, blank
@@ -37,27 +37,27 @@ BLOCK = 256
 
 
 class FieldBandit:
-    """A bandit over arms whose chances are smooth in features.
+    """A bandit whose success probabilities are smooth functions of features.
 
     Parameters
     ----------
     arms : mapping, table or list
-        A mapping of features to (low, high): all points between. An array or dataframe of shape
-        (k, d): these points. A list of names: arms that have nothing in common, each with its own
-        field over what is observed.
+        A mapping of features to (low, high): all points between the bounds. An array or dataframe
+        of shape (k, d): these points. A list of names: unrelated arms, each with its own field over
+        the observed features.
     policy : {"thompson", "ucb"}, default="thompson"
-        How to choose, see `betafield.decisions.bandit.policies`.
+        How to choose; see `betafield.decisions.bandit.policies`.
     observed : mapping, default=None
-        Features that are known before a pull and not chosen, with (low, high) of each.
+        Features that are known before a pull and cannot be chosen, with (low, high) for each.
     model : SmoothBetaClassifier, default=None
         Whose options to use; bounds are those of the features. None: one in which trials count
         for less the farther they are, see `betafield.decisions.bandit.zoom`.
     random_state : int, default=None
-        The same number and the same history give the same pulls. None: a fresh one.
+        The seed. The same seed and the same history give the same pulls. None: a random seed.
 
     Examples
     --------
-    A price to be found, by what people buy:
+    Find the best price from what people buy:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ class FieldBandit:
     >>> bool(abs(bandit.best()["price"] - 7) < 1.5)
     True
 
-    Two named arms, the better of which depends on the age:
+    Two named arms; which one is better depends on age:
 
     >>> bandit = FieldBandit(["red", "blue"], "ucb", observed={"age": (20, 60)}, random_state=0)
     >>> for age in rng.uniform(20, 60, 300):
@@ -106,13 +106,13 @@ class FieldBandit:
         Parameters
         ----------
         x : mapping, table or list of rows, default=None
-            What is observed: one mapping for one pull, or a row a pull.
+            The observed features: one mapping for one pull, or one row per pull.
         n : int, default=None
-            So many pulls, all at x: those that as many calls would give.
+            The number of pulls, all at x. They are the same as those of n single calls.
 
         Returns
         -------
-        Pull, or a list of them where x has rows or n is given
+        Pull, or a list of them if x has rows or n is given
         """
         given, alone = self.arms.given(x, n)
         pulls: list[Pull] = []
@@ -126,15 +126,17 @@ class FieldBandit:
         return pulls[0] if alone else pulls
 
     def update(self, pull: Any, success: Any, context: Any = None) -> None:
-        """Learn what pulls brought, in any order and however late.
+        """Learn the rewards of pulls, in any order and however late.
 
         Parameters
         ----------
         pull : Pull or its id, or a list of them
         success : bool, or a list of them
         context : array, default=None
-            How the trials were distorted, one for all or one a pull: see `betafield.contexts`.
+            How the trials were distorted, one context for all or one per pull; see
+            `betafield.contexts`. Its rates must be known.
         """
+        families.refuse("context", context)
         with writing(self):
             numbers = self._waiting(pull)
             alone = isinstance(pull, Pull | Integral)
@@ -146,7 +148,7 @@ class FieldBandit:
                 self._ahead = None
 
     def abandon(self, pull: Any) -> None:
-        """Expect no reward any more of a pull, or of a list of them."""
+        """Stop waiting for the reward of a pull, or of a list of pulls."""
         with writing(self):
             self._pulls.abandon(self._waiting(pull))
             self._ahead = None
@@ -155,7 +157,7 @@ class FieldBandit:
 
     @property
     def pending(self) -> list[Pull]:
-        """Pulls whose rewards are still to come, the oldest first."""
+        """Pulls that are waiting for their rewards, the oldest first."""
         with writing(self):
             return self._pulls.pending
 
@@ -165,7 +167,7 @@ class FieldBandit:
         return len(self._pulls)
 
     def best(self, x: Any = None) -> Pull:
-        """Return the arm with the highest posterior mean; it does not count as a pull."""
+        """Return the arm with the highest posterior mean, without pulling it."""
         given, _ = self.arms.given(x, None)
         if len(given) > 1:
             raise ValueError(f"x: found {len(given)} rows; the best arm is that of one")
@@ -176,21 +178,21 @@ class FieldBandit:
         return self._pulls.made(self.n_pulls, at, given[0], why)
 
     def posterior(self, features: Mapping[str, float], arm: Any = None) -> Posterior:
-        """Return what is believed of the chance at these features, for one of named arms."""
+        """Return the posterior at these features; for named arms, that of the given arm."""
         row = self.arms.row("features", features)[None]
         return self._fields[self.arms.field(arm)].posterior(row)
 
     def save(self, path: Any) -> None:
-        """Write the bandit to one file: its options and all that happened, nothing that can run."""
+        """Write the bandit to one file: its options and its history, and no code."""
         with writing(self):
             save(path, Saved(self.policy, self.seed, self.model, self._pulls))
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """Return the bandit of a file, which goes on as the saved one would.
+        """Return the bandit from a file; it continues as the saved one would.
 
-        It learns anew all that happened: in one step, or in those of the saved one if what the
-        model says depends on them.
+        It learns its history again: in one step, or in the original steps if the model depends on
+        them.
         """
         return load(path, cls._restored)
 

@@ -1,8 +1,8 @@
-"""What a bandit loses while it learns, in simulations of which the truth is known.
+"""The regret of a bandit while it learns, in simulations with a known truth.
 
-The regret of a pull is the chance of the best arm there was, less that of the arm pulled; chances
-are compared, not outcomes, so that luck is none of it. Cumulated over n pulls it grows like n^b:
-b = 1 for a bandit that never learns, less for one that does.
+The regret of a pull is the success probability of the best arm minus that of the arm pulled.
+Probabilities are compared, not outcomes, so luck plays no part. Its sum over n pulls grows like
+n^b: b = 1 for a bandit that never learns, less for one that does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POINTS = 1 << 13
 
 
 class Regret:
-    """Cumulative regret, a row a run.
+    """Cumulative regret, one row per run.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Regret:
         return np.asarray(self.cumulative.mean(axis=0))
 
     def exponent(self) -> float:
-        """Return b where the mean grows like n^b: the slope of log on log, over the second half."""
+        """Return b if the mean grows like n^b: its log-log slope over the second half."""
         mean = self.mean()
         n = np.arange(1, len(mean) + 1)
         half = slice(len(mean) // 2, None)
@@ -82,7 +82,7 @@ class Regret:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None: a new figure. Several may share one.
+            Where to draw. None: a new figure. Several curves may share one.
         **line
             How to draw the mean, as in matplotlib's `plot`.
         """
@@ -113,27 +113,27 @@ def simulate(
     delay: int = 0,
     label: str = "",
 ) -> Regret:
-    """Return the regret of bandits where the truth is known.
+    """Return the regret of bandits in simulations with a known truth.
 
     Parameters
     ----------
     make : callable
-        Gives a bandit for a seed: `lambda seed: FieldBandit(..., random_state=seed)`, or any other
-        with its `arms`, `pull` and `update`.
+        Returns a bandit for a seed: `lambda seed: FieldBandit(..., random_state=seed)`, or any
+        other object with `arms`, `pull` and `update`.
     truth : callable
-        The chances at rows of features: of shape (m,), or (m, K) for K named arms. Without any
-        feature it gets one row, which has no meaning.
+        The success probabilities at rows of features: of shape (m,), or (m, K) for K named arms.
+        If there are no features it receives one row without meaning.
     n : int
-        Pulls.
+        Number of pulls.
     seeds : iterable of int, default=range(5)
-        One run each. What is observed, uniform between its bounds, and what outcomes depend on are
-        the same for every bandit of a seed.
+        One run per seed. The observed features, uniform between their bounds, and the random
+        numbers behind outcomes are the same for every bandit with that seed.
     batch : int, default=1
-        Pulls that are made at once.
+        Number of pulls that are made at once.
     delay : int, default=0
-        Pulls that are made between a batch and its rewards.
+        Number of pulls between a batch and its rewards.
     label : str, default=""
-        What the bandit is called in pictures.
+        The name of the bandit in pictures.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def simulate(
 def _seeds(seeds: Any) -> list[int]:
     given = checks.items("seeds", seeds, "a list of whole numbers is needed")
     if not given:
-        raise ValueError("seeds: found none; one at least is needed")
+        raise ValueError("seeds: found none; at least one is needed")
     return [checks.whole(f"seeds[{i}]", seed, low=0) for i, seed in enumerate(given)]
 
 

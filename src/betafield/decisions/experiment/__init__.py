@@ -12,5 +12,6 @@ never stopped.
     acquisition  what a trial would be worth
     standing     points that are asked about after every trial
     neighbours   how far earlier trials are
+    replaying    an experiment from the list of what happened
     file         all of it as plain values and arrays
 """

@@ -79,14 +79,22 @@ class Belief:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a score depends on: a field, a goal, and candidates with what is believed of them."""
+    """What a score depends on: a field, a goal, and candidates with what is believed of them.
+
+    `ask` returns that; it is called if a score needs it.
+    """
 
     space: Space
     field: AnyField
     goal: Any
     rows: Floats
-    posterior: Posterior
+    ask: Callable[[], Posterior]
     seed: int
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What is believed of π at the candidates."""
+        return self.ask()
 
     @cached_property
     def gain(self) -> Floats:
@@ -122,7 +130,7 @@ class Scene:
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
         """How far trials reach along each feature, in shares of the space, with weights."""
-        return [(weight, reach / self.space.side) for weight, reach in self.field.reaches]
+        return [(weight, self.space.reached(reach)) for weight, reach in self.field.reaches]
 
 
 def variance(scene: Scene, _: Rng) -> Scores:

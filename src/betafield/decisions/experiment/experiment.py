@@ -14,7 +14,7 @@ from betafield._locks import writing
 from betafield.decisions.experiment.acquisition import Scene, many_fields
 from betafield.decisions.experiment.file import Saved, load, save
 from betafield.decisions.experiment.goals import LEVEL, PLAIN, Compare, Goal, View
-from betafield.decisions.experiment.history import History, Trial
+from betafield.decisions.experiment.history import History, Trial, claimed, is_same
 from betafield.decisions.experiment.learner import Learner, has_learned
 from betafield.decisions.experiment.placing import Placing
 from betafield.decisions.results import contexts, outcomes
@@ -32,37 +32,37 @@ UNASKED = "told without being asked for"
 
 
 class Experiment:
-    """Where to test next, given what came out so far.
+    """Decide where to test next, given the outcomes so far.
 
     Parameters
     ----------
-    space : mapping of str to (low, high)
+    space : mapping of str to (low, high), Log, Integer or list of levels
         The features of a trial and their bounds.
     goal : Everywhere, LevelSet, Maximize, Minimize or Compare
         What the trials are for.
     model : SmoothBetaClassifier, default=None
-        What learns from them; a copy is taken, with all that it has learned. Without `bounds` it
-        gets those of the space. None: the default one.
+        The model that learns from them. The experiment uses a copy, including what it has already
+        learned. Without `bounds` it gets those of the space. None: the default model.
     random_state : int, default=None
-        The seed. With the same seed and the same trials, asks are the same.
+        The seed. The same seed and the same trials give the same asks.
     strategy : str, default=None
-        How a goal is pursued; None: the usual one of the goal. "random" and "sobol" place
+        How the goal is pursued. None: the default strategy of the goal. "random" and "sobol" place
         trials without looking at outcomes.
     spread : float, default=0.0
-        The least distance from all earlier trials, as a share of the sides of the space, so that
-        nobody sees the same stimulus twice.
+        The smallest distance from all earlier trials, as a fraction of the sides of the space, so
+        that nobody sees the same stimulus twice.
     observed : list of str, default=()
-        Features that are not chosen, such as the age of who is tested: each ask is told them in
-        `fixed`.
+        Features that cannot be chosen, such as the age of the participant. Pass their values to
+        each ask in `fixed`.
 
     Attributes
     ----------
     model : SmoothBetaClassifier
-        What was learned so far.
+        The model with everything learned so far.
 
     Examples
     --------
-    At which difficulty do half of the answers come right? (At 0.6.)
+    At which difficulty are half of the answers right? (The truth is 0.6.)
 
     >>> import numpy as np
     >>> from betafield.decisions import Experiment, LevelSet
@@ -100,7 +100,7 @@ class Experiment:
 
     @property
     def model(self) -> SmoothBetaClassifier:
-        """What was learned so far."""
+        """The model with everything learned so far."""
         return self._learner.model
 
     # Asking.
@@ -110,16 +110,17 @@ class Experiment:
     @overload
     def ask(self, n: int, *, fixed: Any = None) -> list[Trial]: ...
     def ask(self, n: int | None = None, *, fixed: Any = None) -> Trial | list[Trial]:
-        """Return the trial to make next, or a list of n, none of them twice.
+        """Return the trial to make next, or a list of n different trials.
 
-        They are pending until they are told or abandoned, in any order.
+        Trials are pending until they are told or abandoned, in any order.
 
         Parameters
         ----------
         n : int, default=None
-            How many; None: one, and not in a list.
+            The number of trials. None: a single trial instead of a list.
         fixed : mapping, default=None
-            Values of features that are not to be chosen this time; those observed must be there.
+            Values of features that are not to be chosen this time. It must contain all observed
+            features.
 
         Examples
         --------
@@ -152,13 +153,14 @@ class Experiment:
     # Telling.
 
     def tell(self, trial: Any, success: Any, context: Any = None) -> None:
-        """Say how a trial ended.
+        """Report the outcome of a trial.
 
         Parameters
         ----------
-        trial : Trial or mapping
-            A trial that was asked for: pass the `Trial` itself. A plain mapping is recorded as a
-            new trial, which may be anywhere in the space.
+        trial : Trial, int or mapping
+            A trial that was asked for: the `Trial` itself, its `id`, or a mapping with its `id`,
+            such as `trial.to_dict()`, perhaps by way of JSON. A mapping of features to values,
+            without an id, is recorded as a new trial, which may be anywhere in the space.
         success : bool
         context : array of shape (p + 1,) or ContextFamily, default=None
             How the trial was distorted, see `betafield.contexts`.
@@ -166,45 +168,68 @@ class Experiment:
         Raises
         ------
         ValueError
-            If it was told or abandoned before, or lies outside the space; nothing is counted.
+            If it was told or abandoned before, or lies outside the space. Nothing is recorded.
 
         Examples
         --------
         >>> from betafield.decisions import Maximize
         >>> experiment = Experiment({"dose": (0, 10)}, Maximize(), random_state=0)
         >>> experiment.tell({"dose": 2.5}, success=False)
+        >>> trial = experiment.ask()
+        >>> experiment.tell(trial.id, success=True)
         >>> experiment.status()["told"]
-        1
+        2
         """
         outcome, context = bool(outcomes(success, ())), contexts(context, 1)
         with writing(self):
-            asked = self._number(trial) if isinstance(trial, Trial) else None
+            asked = self._number(trial)
             row = self._space.row("trial", trial) if asked is None else self._history.rows[asked]
             self._learner.learn(row, outcome, context)
             number = self._history.add(row, UNASKED) if asked is None else asked
             self._history.tell(number, outcome, context)
 
     def abandon(self, trial: Any) -> None:
-        """Say that a trial that was asked for will not be made."""
-        checks.instance("trial", trial, Trial, "one that `ask` returned is needed")
-        with writing(self):
-            self._history.abandon(self._number(trial))
+        """Give up a trial that was asked for.
 
-    def _number(self, trial: Trial) -> int:
-        """Return the number of a trial that is pending."""
-        number = trial.id
-        known = isinstance(number, int) and 0 <= number < len(self._history)
-        if not (known and self._space.point(self._history.rows[number]) == dict(trial)):
-            raise ValueError(f"trial: found {trial!r}, which is none of this experiment")
+        Parameters
+        ----------
+        trial : Trial, int or mapping
+            The `Trial` itself, its `id`, or a mapping with its `id`.
+        """
+        with writing(self):
+            number = self._number(trial)
+            if number is None:
+                raise TypeError(
+                    f"trial: found {type(trial).__name__}; a trial that `ask` returned, or its "
+                    "id, is needed"
+                )
+            self._history.abandon(number)
+
+    def _number(self, trial: Any) -> int | None:
+        """Return the number of the pending trial that is meant; None: a new one is."""
+        claim = claimed(trial, self._space.names)
+        if claim is None:
+            return None
+        number, values = claim
+        size = len(self._history)
+        rule = f"none of this experiment has that id: it has {size} trials, numbered from 0"
+        number = checks.whole("trial", number, 0, size - 1, rule)
+        point = self._space.point(self._history.rows[number])
+        if values and not is_same(values, point):
+            found = checks.spelled(values)
+            raise ValueError(
+                f"trial: found {found} as number {number}, which is none of this experiment; "
+                f"that is {checks.spelled(point)}"
+            )
         return self._history.ledger.require_pending("trial", number)
 
     # Knowing.
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return all trials in the order in which they came, one dict each.
+        """Return all trials in order, one dict per trial.
 
-        The features, and `id`, `state` ("pending", "told" or "abandoned"), `success`, `context`
-        and `why`. Any dataframe library makes a table of it.
+        Each dict has the features, `id`, `state` ("pending", "told" or "abandoned"), `success`,
+        `context` and `why`. Any dataframe library accepts the list.
         """
         history = self._history
         with writing(self):
@@ -213,7 +238,7 @@ class Experiment:
             ]
 
     def pending(self) -> list[Trial]:
-        """Return the trials that were asked for and not told or abandoned yet."""
+        """Return the trials that were asked for and have not been told or abandoned."""
         with writing(self):
             return [self._trial(number) for number in self._history.ledger.pending]
 
@@ -222,28 +247,28 @@ class Experiment:
         return Trial(number, self._space.point(history.rows[number]), history.whys[number])
 
     def status(self) -> dict[str, Any]:
-        """Return what is known, how sure, and how many trials are still needed.
+        """Return what is known, how uncertain it is, and how many trials are still needed.
 
         Returns
         -------
         dict
             `told`, `pending`, `abandoned` : numbers of trials.
-            `known` : what the goal asks for; None before the first trial.
-            `unsure` : how unsure that is, and `means`: of what this is a measure.
-            `enough` : whether that is at most the goal's `within`: the stopping rule.
-            `still_needed` : trials until then, by the rate at which one gets surer; None: unknown.
+            `known` : the answer to the goal; None before the first trial.
+            `unsure` : how uncertain the answer is; `means` says what this number measures.
+            `enough` : whether `unsure` is at most the goal's `within`, the stopping rule.
+            `still_needed` : an extrapolation of the number of trials until then; None: unknown.
             `guarantee` : what the stopping rule promises.
-            `band` : what the finite-sample band says of the candidates, if trials were placed
-            without looking at outcomes ("random" and "sobol"), with whole weights, and under no
-            contexts or affine ones; else None.
+            `band` : what the finite-sample band says about the candidates, if trials were placed
+            without looking at outcomes ("random" and "sobol"), with integer weights, and without
+            contexts or with affine ones; otherwise None.
 
         Notes
         -----
-        The stopping rule is about the posterior: if the model's windows suit π, its expectation
-        of what is still wrong is at most `within`, however trials were placed and whenever one
-        stops. The band holds whatever π is, if it changes no faster than the model's `lipschitz`,
-        with probability 0.95 for a number of trials that was fixed before, if those that were told
-        without being asked for were placed without looking at outcomes, too.
+        The stopping rule is a statement about the posterior: if the model suits π, the posterior
+        expectation of the remaining error is at most `within`, however trials were placed and
+        whenever you stop. The band holds with probability 0.95 for every π that changes no faster
+        than the model's `lipschitz`, if the number of trials was fixed in advance, and if trials
+        that were told without being asked for were also placed without looking at outcomes.
         """
         with writing(self):
             counts, model = self._history.ledger.counts(), self.model
@@ -289,7 +314,7 @@ class Experiment:
     # Keeping.
 
     def save(self, path: Any) -> None:
-        """Write the experiment to one file, from which `Experiment.load` gives it back.
+        """Write the experiment to one file, which `Experiment.load` reads.
 
         Examples
         --------
@@ -317,14 +342,14 @@ class Experiment:
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """Return the experiment that `save` wrote, every value checked before it is used."""
+        """Return the experiment that `save` wrote; every value is checked before it is used."""
         return load(path, cls._restored)
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
         space = saved.space
         experiment = cls(
-            dict(zip(space.names, space.bounds, strict=True)),
+            space.given,
             saved.goal,
             saved.model,
             saved.seed,

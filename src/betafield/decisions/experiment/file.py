@@ -19,6 +19,7 @@ from betafield.decisions.experiment.goals import stored as stored_goal
 from betafield.decisions.experiment.history import History
 from betafield.decisions.experiment.learner import has_learned
 from betafield.decisions.files import load as load_file
+from betafield.decisions.sides import Integer, Log, Side
 from betafield.decisions.space import Space
 from betafield.estimators import SmoothBetaClassifier
 from betafield.families import ContextFamily, Rate
@@ -62,7 +63,7 @@ def save(path: Any, saved: Saved) -> None:
         "model": None,
         "observed": list(space.observed),
         "options": {name: getattr(saved, name) for name in OPTIONS},
-        "space": [[name, *ends] for name, ends in zip(space.names, space.bounds, strict=True)],
+        "space": [_told(name, each) for name, each in zip(space.names, space.sides, strict=True)],
     }
     arrays = _stored(saved.history, len(space.names))
     values["families"], arrays["context_rates"] = _families(saved.history)
@@ -207,10 +208,30 @@ def _options(values: Any) -> dict[str, Any]:
 
 def _space(values: Any, observed: Any) -> Space:
     is_sound = isinstance(values, list) and all(
-        isinstance(each, list) and len(each) == 3 for each in values
+        isinstance(each, list) and len(each) in (3, 4) and isinstance(each[0], str)
+        for each in values
     )
-    require(is_sound, "space", values, "lists of a name and two bounds")
-    return Space.of({name: (low, high) for name, low, high in values}, observed)
+    require(is_sound, "space", values, "lists of a name and what it can be")
+    return Space.of({each[0]: _side(*each[1:]) for each in values}, observed)
+
+
+def _told(name: str, side: Side) -> list[Any]:
+    """Return a side as JSON has it: its ends, and what else there is to know."""
+    more = list(side.levels) if side.kind == "levels" else side.kind
+    return [name, side.low, side.high, *([more] if more else [])]
+
+
+def _side(low: Any, high: Any, kind: Any = "") -> Any:
+    if isinstance(kind, list):
+        require(high == len(kind) - 1, "space", high, "the number of the last level")
+        return kind
+    known = {"": lambda *ends: ends, "log": Log, "integer": Integer}
+    require(isinstance(kind, str) and kind in known, "space", kind, "log and integer")
+    if kind == "integer":
+        is_whole = all(isinstance(end, int | float) and end == int(end) for end in (low, high))
+        require(is_whole, "space", (low, high), "whole numbers")
+        return Integer(int(low), int(high))
+    return known[kind](low, high)
 
 
 def _model(options: Any, values: Any, left: Arrays) -> Any:

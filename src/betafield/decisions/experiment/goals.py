@@ -1,14 +1,14 @@
-"""What an experiment is for, which decides where to test next and when it is enough.
+"""Goals of an experiment, which decide where to test next and when to stop.
 
-Each goal says how unsure it still is, in a unit of its own, and has enough where that is no more
-than `within`:
+Each goal measures its remaining uncertainty in its own unit, and is reached once that is at most
+`within`:
 
-    Everywhere   root of the mean posterior variance of π over the space
+    Everywhere   square root of the mean posterior variance of π over the space
     LevelSet     expected share of the space on the wrong side of the level
-    Maximize     expected shortfall, E[max π] − E[π(best)]; and Minimize its mirror image
+    Maximize     expected shortfall, E[max π] − E[π(best)]; Minimize is its mirror image
     Compare      probability that another point is better
 
-These are statements of the posterior: true under the model, wherever trials were placed.
+These are statements about the posterior: true under the model, wherever trials were placed.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What an experiment is for.
+    """The goal of an experiment.
 
     Parameters
     ----------
     within : float, default=0.05
-        How unsure it may be in the end.
+        The uncertainty at which the goal is reached.
     """
 
     within: float = field(default=0.05)
@@ -121,10 +121,10 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Everywhere(Goal):
-    """Know π well over the whole space.
+    """Learn π over the whole space.
 
     The strategy is "variance": posterior variance × window volume, the error that a trial can
-    take away.
+    remove.
 
     Examples
     --------
@@ -144,23 +144,23 @@ class Everywhere(Goal):
 
 @dataclass(frozen=True)
 class LevelSet(Goal):
-    """Know where the success probability is above p: thresholds.
+    """Learn where the success probability is above p: thresholds.
 
-    Strategies are "threshold" for one feature, the point where a trial is expected to lower the
+    Strategies are "threshold" for one feature, the point where a trial is expected to reduce the
     variance of the threshold most; "boundary", points drawn in proportion to a power of
-    P(π > p) P(π < p); and "entropy", the point where a trial is expected to lower the entropy of
-    {π(x) > p} most. The first is the usual one where there is one feature and the model has a
-    process, else the second.
+    P(π > p) P(π < p); and "entropy", the point where a trial is expected to reduce the entropy of
+    {π(x) > p} most. The default is the first if there is one feature and the model has a process,
+    otherwise the second.
 
     Parameters
     ----------
     p : float
         The level.
     under : context, default=None
-        The circumstances in which the success probability is meant: with two alternatives, 75 %
-        correct is `LevelSet(0.75, under=contexts.guess_lapse(1 / 2))`. None: π itself.
+        The context to which the level refers: with two alternatives, 75 % correct is
+        `LevelSet(0.75, under=contexts.guess_lapse(1 / 2))`. None: the level refers to π itself.
     anchored : bool, default=False
-        Whether π is known to start at 0 and to end at 1 along the one feature, see
+        Whether π is known to start at 0 and end at 1 along the one feature; see
         `SmoothBetaClassifier.threshold`.
 
     Examples
@@ -246,7 +246,7 @@ class Maximize(Goal):
 
     Strategies are "thompson", the highest point of a field drawn from the posterior, and "ucb",
     the highest upper end of the model's band with its own `lipschitz`, among the eight candidates
-    whose posterior mean + 2σ is highest.
+    with the highest posterior mean + 2σ.
 
     Examples
     --------
@@ -279,7 +279,7 @@ class Maximize(Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class Minimize(Maximize):
-    """Find where the success probability is lowest: `Maximize` upside down.
+    """Find where the success probability is lowest: the mirror image of `Maximize`.
 
     Examples
     --------
@@ -292,10 +292,10 @@ class Minimize(Maximize):
 
 @dataclass(frozen=True)
 class Compare(Goal):
-    """Know which of some points is the best.
+    """Find the best of some given points.
 
-    The strategy is "thompson" with two leaders: the best point of a drawn field, or as often the
-    best of another draw in which it is another one.
+    The strategy is "thompson" with two leaders: half of the time the best point of a drawn field,
+    otherwise the best point of another draw that prefers a different one.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class Compare(Goal):
         given = checks.items("points", self.points, "a list of mappings is needed")
         points = tuple(dict(p) if isinstance(p, Mapping) else p for p in given)
         if len(points) < 2:
-            raise ValueError(f"points: found {len(points)}; two at least are needed")
+            raise ValueError(f"points: found {len(points)}; at least two are needed")
         object.__setattr__(self, "points", points)
 
     def only(self, space: Space) -> Floats:

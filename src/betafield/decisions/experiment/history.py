@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield.decisions.ledger import ABANDONED, FAILURE, SUCCESS, Ledger
 from betafield.families import ContextFamily
 
@@ -24,6 +25,16 @@ class Trial(Mapping[str, float]):
         Its place in the list of trials.
     why : str
         Which quantity decided, with its value.
+
+    Examples
+    --------
+    A trial goes to JSON and back, and is the same trial:
+
+    >>> import json
+    >>> trial = Trial(3, {"dose": 2.5}, "the first few are spread evenly")
+    >>> wire = json.dumps(trial.to_dict())
+    >>> Trial.from_dict(json.loads(wire))
+    Trial({'dose': 2.5}, id=3, why='the first few are spread evenly')
     """
 
     __slots__ = ("_values", "id", "why")
@@ -44,6 +55,72 @@ class Trial(Mapping[str, float]):
 
     def __repr__(self) -> str:
         return f"Trial({self._values}, id={self.id}, why={self.why!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `{"id": …, "values": {feature: value}, "why": …}`, which JSON can hold.
+
+        Floats survive JSON to the last bit, so that `from_dict` returns the same trial.
+        """
+        return {"id": self.id, "values": dict(self._values), "why": self.why}
+
+    @classmethod
+    def from_dict(cls, trial: Any) -> Self:
+        """Return the trial that `to_dict` described; `why` may be left out.
+
+        Examples
+        --------
+        >>> Trial.from_dict({"id": 3, "values": {"dose": 2.5}})["dose"]
+        2.5
+        >>> Trial.from_dict({"dose": 2.5})
+        Traceback (most recent call last):
+            ...
+        ValueError: trial: found no 'id' in {'dose': 2.5}; {"id": …, "values": {…}} is needed
+        """
+        found = dict(checks.instance("trial", trial, Mapping, _NEEDED))
+        for name in ("id", "values"):
+            if name not in found:
+                raise ValueError(f"trial: found no {name!r} in {checks.spelled(found)}; {_NEEDED}")
+        number = checks.whole("trial, 'id'", found["id"], low=0)
+        values = checks.instance("trial, 'values'", found["values"], Mapping, "a mapping is needed")
+        why = checks.instance("trial, 'why'", found.get("why", ""), str, "text is needed")
+        return cls(number, {name: _value(name, values[name]) for name in values}, why)
+
+
+_NEEDED = '{"id": …, "values": {…}} is needed'
+
+
+def _value(name: Any, value: Any) -> float:
+    what = f"trial, feature {checks.spelled(name)}"
+    checks.instance(what, name, str, "names must be text")
+    return checks.number(what, value)
+
+
+def claimed(trial: Any, names: Sequence[str]) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return the id of the trial that is meant, and the values told with it; None: a new one.
+
+    Examples
+    --------
+    >>> claimed({"id": 3, "dose": 2.5}, ["dose"]), claimed({"dose": 2.5}, ["dose"])
+    ((3, {'dose': 2.5}), None)
+    """
+    if isinstance(trial, Trial):
+        return trial.id, dict(trial)
+    if checks.is_number(trial):
+        return trial, {}
+    if not (isinstance(trial, Mapping) and "id" in trial):
+        return None
+    if isinstance(values := trial.get("values"), Mapping):
+        return trial["id"], values
+    # A feature may be called "id".
+    given = {name: trial[name] for name in names if name in trial}
+    return None if "id" in given else (trial["id"], given)
+
+
+def is_same(values: Mapping[str, Any], point: Mapping[str, float]) -> bool:
+    """Return whether these are the values of a point, and all of them."""
+    return values.keys() == point.keys() and all(
+        checks.is_number(values[name]) and bool(values[name] == point[name]) for name in point
+    )
 
 
 class History:

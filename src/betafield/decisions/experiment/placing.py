@@ -195,8 +195,9 @@ class Placing:
                 rows = _matching(rows, held)
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
-            posterior = self._points(rows).posterior(field)
-            scene = Scene(self.space, field, self.goal, rows, posterior, self.seed)
+            points = self._points(rows)
+            ask = functools.partial(points.posterior, field)
+            scene = Scene(self.space, field, self.goal, rows, ask, self.seed)
             self._last = field, key, scene
         return self._last[2]
 
@@ -207,7 +208,8 @@ class Placing:
         return self._standing
 
     def _at(self, field: AnyField, rows: Floats) -> Scene:
-        return Scene(self.space, field, self.goal, rows, field.posterior(rows), self.seed)
+        ask = functools.partial(field.posterior, rows)
+        return Scene(self.space, field, self.goal, rows, ask, self.seed)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
         """Return the row and points around it, about as far as its neighbours are."""
@@ -237,8 +239,8 @@ class Placing:
     def _between(self, scene: Scene, rows: Floats) -> Floats:
         """Return the product of the distances to rows, each up to 1.
 
-        They are measured in how far trials are shared: their reach, but no more than the width that
-        theory has, for a process shares trials over less than its length scales once it has many.
+        They are measured in how far trials are shared: their reach, but at most the width by
+        theory, because a process shares trials over less than its length scales once it has many.
         """
         widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
         (_, reach), *_ = scene.reaches

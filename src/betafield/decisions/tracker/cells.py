@@ -104,5 +104,5 @@ def grid(bounds: Floats, step: float) -> Floats:
 def given_places(places: Any, d: int) -> Floats:
     """Return places (m, d) that were given, checked."""
     found = checks.finite("places", places, shape=(None, d))
-    checks.require(len(found), "places", [], "one at least is needed")
+    checks.require(len(found), "places", [], "at least one is needed")
     return found

@@ -1,4 +1,4 @@
-"""How often a tracker is wrong: alarms while the risk is nowhere above its threshold."""
+"""How often a tracker raises a false alarm, while the risk is nowhere above its threshold."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SLOWEST = 1e-100
 
 
 class FalseAlarms(NamedTuple):
-    """What a simulation without any true alarm has seen.
+    """The result of a simulation in which every alarm is false.
 
     Parameters
     ----------
     began : int
-        Alarms that began.
+        Number of alarms that began.
     trials : int
-        Trials made.
+        Number of trials.
     looks : int
-        Looks at a place, at all places together.
+        Number of looks, summed over all places.
     above : int
-        Those among them at which P(π(x) > threshold) was above the level.
+        Number of looks at which P(π(x) > threshold) was above the level.
     """
 
     began: int
@@ -63,12 +63,12 @@ def false_alarm_rate(
     Parameters
     ----------
     options : mapping
-        What `RiskTracker` is called with, `bounds` among it.
+        The arguments of `RiskTracker`, including `bounds`.
     rate : float
-        Trials per unit of time: they come at random, and lie anywhere within the bounds.
+        Trials per unit of time; they arrive at random, at uniform points within the bounds.
     risk : float or callable, default=None
-        The risk, everywhere, or as a function of points (m, d). None: the threshold itself, the
-        highest of which an alarm is false.
+        The risk, as one number or as a function of points (m, d). None: the threshold itself, the
+        highest risk at which an alarm is false.
     batch : int, default=100
         Trials between one look and the next.
     n_trials : int, default=100_000

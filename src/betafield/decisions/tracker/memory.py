@@ -173,7 +173,7 @@ class Memory:
         return grown
 
     def recalled(self, time: float) -> Recalled | None:
-        """Return all trials as they count at this time, not before the latest; None of none."""
+        """Return all trials with their weights at a later time; None if there is none."""
         forgotten = self._forgotten(time)
         spans = [(number, places) for number, places in self.spans.items() if number > forgotten]
         if not spans:
@@ -252,5 +252,5 @@ def checked_times(times: Any, t: int) -> Floats:
             "or the window"
         )
     if given.shape not in ((), (t,)):
-        raise ValueError(f"times: found shape {given.shape}; ({t},) is needed, one a row of X")
+        raise ValueError(f"times: found shape {given.shape}; ({t},) is needed, one per row of X")
     return np.broadcast_to(checks.finite("times", given, "every time must be a finite number"), t)

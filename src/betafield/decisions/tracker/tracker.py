@@ -29,12 +29,12 @@ UNDISTORTED = (0.0, 1.0)
 
 
 class RiskTracker:
-    """The probability of an event over a space, as it is now, and where it is too high.
+    """Track the current probability of an event over a space, and where it is too high.
 
-    Trials may come in any order and in any batches: what is believed at a time depends on the
-    trials and on their times alone, to the last bit. Memory is bounded by cells times spans of time
-    however long it runs, see `n_places`. What an alarm promises is said in
-    `betafield.decisions.tracker`.
+    Trials may arrive in any order and in any batches: the posterior at a time depends only on the
+    trials and their times, to the last bit. Memory is bounded by cells times spans of time, however
+    long the tracker runs; see `n_places`. `betafield.decisions.tracker` explains what an alarm
+    guarantees.
 
     Parameters
     ----------
@@ -43,20 +43,21 @@ class RiskTracker:
     half_life : float, default=None
         The age at which a trial counts for half. Give this or `window`.
     window : float, default=None
-        The age up to which trials count; those up to window/64 older may still do.
+        The age up to which trials count. Trials up to window/64 older may still count.
     alarm : float, default=0.99
-        A place is in alarm once P(π(x) > threshold) is above this level.
+        An alarm begins at a place once P(π(x) > threshold) is above this level.
     bounds : array of shape (d, 2), default=None
-        The domain, (low, high) a feature. None: from 0 to 1.
+        The domain, (low, high) per feature. None: from 0 to 1.
     bandwidth : float, default=0.1
-        The width of the windows in space, as a share of the domain.
+        The width of the windows in space, as a fraction of the domain.
     prior : (alpha, beta), callable or Prior, default=(1.0, 1.0)
-        As of `SmoothBetaClassifier`.
+        As in `SmoothBetaClassifier`.
     resolution : float or None, default=0.125
-        Points are moved to the middle of a cell, whose side is at most this share of the bandwidth.
-        None: they stay where they are, and memory goes with the number of distinct ones.
+        Points are moved to the middle of a cell with sides of at most this fraction of the
+        bandwidth. None: points stay where they are, and memory grows with the number of distinct
+        points.
     clear : float, default=0.5
-        An alarm ends once P(π(x) > threshold) is below this level: not above `alarm`.
+        An alarm ends once P(π(x) > threshold) is below this level, which is at most `alarm`.
     places : array of shape (m, d), default=None
         Where to look. None: a grid over the domain, its step at most the bandwidth.
 
@@ -67,12 +68,12 @@ class RiskTracker:
     n_trials : int
         Trials seen.
     n_late : int
-        Those among them that came too late to count.
+        Trials that arrived too late to count.
     n_places : int
-        Places in memory, in all spans of time: at most cells × contexts × 41 for a half life, or 65
-        for a window.
+        Places in memory, in all spans of time: at most cells × contexts × 41 for a half-life, or
+        × 65 for a window.
     places_ : array of shape (m, d)
-        Where it looks.
+        The places that are checked for alarms.
 
     Examples
     --------
@@ -126,8 +127,8 @@ class RiskTracker:
     def update(self, X: Any, y: Any, times: Any, context: Any = None, now: Any = None) -> Any:
         """Learn from trials, look at all places, and return the alarms that began.
 
-        There is one look an update, at the latest time seen. A place whose alarm is on begins none
-        until it has cleared.
+        There is one look per update, at the latest time seen. While an alarm is active, no new one
+        begins at that place.
 
         Parameters
         ----------
@@ -136,18 +137,18 @@ class RiskTracker:
         y : array of shape (t,)
             Whether the event happened: booleans, or 0 and 1.
         times : array of shape (t,) or float
-            When, in the unit of `half_life` or `window`; they may go backwards.
+            The times of the trials, in the units of `half_life` or `window`; they may go backwards.
         context : array of shape (t, 2), (1, 2) or (2,), default=None
-            How each trial was distorted, or all of them, see `betafield.contexts`; no more
-            than 256 different ones in all.
+            How each trial, or all of them, were distorted; see `betafield.contexts`. At most 256
+            different contexts in all.
         now : float, default=None
-            The time on the clock: no trial may be later. None: the latest trial is now. As a trial
-            of tomorrow by mistake ages all others by a day, it is worth giving.
+            The current time: no trial may be later. None: the time of the latest trial. It is worth
+            giving, because a trial that is dated tomorrow by mistake ages all others by a day.
 
         Returns
         -------
         structured array
-            As of `alarms`.
+            As in `alarms`.
         """
         with writing(self):
             after = self._learned(self._state, X, y, times, context, now)
@@ -168,28 +169,28 @@ class RiskTracker:
         ----------
         X : array or dataframe of shape (m, d)
         time : float, default=None
-            When: not before the latest time seen, which is what None stands for.
+            The time of the question, not before the latest time seen. None: the latest time seen.
         """
         state = self._state
         return self._posterior_at(state, self._points(state, X), self._asked(state, time))
 
     def alarms(self, time: float | None = None, X: Any = None) -> Any:
-        """Return the places that are in alarm.
+        """Return the places with an active alarm.
 
         Parameters
         ----------
         time : float, default=None
-            When: not before the latest time seen, which is what None stands for. A later time is
-            asked as if there were no trials until then.
+            The time of the question, not before the latest time seen. None: the latest time seen.
+            A later time assumes that there are no trials until then.
         X : array or dataframe of shape (m, d), default=None
-            Where else to look. None: at `places_`.
+            Other places to look at. None: `places_`.
 
         Returns
         -------
         structured array
             `place`; `probability` that the risk is above the threshold; `mean` of the risk, and its
-            95 % interval from `low` to `high`; and `since`, the time of the look at which the alarm
-            began: NaN for X, of which no earlier look is known.
+            95 % interval from `low` to `high`; and `since`, the time at which the alarm began. It
+            is NaN for X, because there are no earlier looks at these places.
         """
         state = self._state
         when = self._asked(state, time)
@@ -215,7 +216,7 @@ class RiskTracker:
 
     @property
     def n_late(self) -> int:
-        """Trials that came too late to count."""
+        """Number of trials that arrived too late to count."""
         return self._state.n_late
 
     @property
@@ -231,7 +232,7 @@ class RiskTracker:
         return self._state.domain.places
 
     def save(self, path: Any) -> None:
-        """Write the tracker to one file, from which `RiskTracker.load` gives it back.
+        """Write the tracker to one file, which `RiskTracker.load` reads.
 
         Examples
         --------
@@ -248,7 +249,7 @@ class RiskTracker:
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """Return the tracker that `save` wrote: it goes on as the saved one would, to the last bit.
+        """Return the tracker that `save` wrote; it continues as the saved one would.
 
         Nothing in the file is run, and every value is checked before it is used.
         """
@@ -355,7 +356,7 @@ class RiskTracker:
         return table
 
     def _probability_at(self, state: State, points: Floats, time: float | None) -> Floats:
-        """Return how sure it is that the risk is above the threshold."""
+        """Return how likely it is that the risk is above the threshold."""
         return self._posterior_at(state, points, time).prob_above(self.threshold)
 
     def _posterior_at(self, state: State, points: Floats, time: float | None) -> Posterior:

@@ -1,6 +1,6 @@
 """Constants of the quadrature, and the layout of the arrays that its kernels pass on.
 
-These are a few flat arrays, for a compiled call with tuples of arrays counts references:
+These are a few flat arrays, because a compiled call with tuples of arrays counts references:
 
 - `table`: all that does not depend on rows, in the parts that the constants below name;
 - `terms` (4, ·): the row's amounts on the lattice, its factors e^shift and their trials, its

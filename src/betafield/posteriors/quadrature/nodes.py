@@ -246,7 +246,7 @@ def _correlate(
     terms: Floats, table: Floats, at: int, level: int, columns: int, out: Floats
 ) -> None:
     """Add Σ_j amount_j φ(u_i + s_j): four columns at a time, all nodes in the inner loop."""
-    # Unsigned, for a number that may be negative would count from the table's end.
+    # Unsigned, because a number that may be negative would count from the table's end.
     p, step = np.uint64(at), np.uint64(1 << level)
     j = 0
     while j + 4 <= columns:

@@ -37,7 +37,7 @@ def powers(polynomials: Floats) -> Floats:
     return _powers(np.ascontiguousarray(polynomials).tobytes(), polynomials.shape[1])
 
 
-@functools.lru_cache(maxsize=2)  # all rows at once, for a cache of rows has an end
+@functools.lru_cache(maxsize=2)  # all rows at once, because a cache of rows has an end
 def _powers(rows: bytes, width: int) -> Floats:
     polynomials, p = np.frombuffer(rows).reshape(-1, width), width - 1
     result = np.zeros((len(polynomials), 5 + width + KNOWN_SLOPES))

@@ -1,0 +1,265 @@
+"""`betafield serve`, `tokens` and `backup`: live experiments."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import betafield.cli.terminal as terminal
+from betafield._extras import needed
+from betafield.cli.usage import UsageError
+
+SERVED, ADDRESS, ACCESS, TOKEN = "What", "Where", "Who may come in", "Token"
+# Where a token is looked for that other users of the machine are not to see.
+VARIABLE = "BETAFIELD_TOKEN"
+
+
+def _option(panel: str, metavar: str, meaning: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=meaning, rich_help_panel=panel)
+
+
+Database = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATABASE",
+        help="An SQLite file, which is made if there is none.",
+        rich_help_panel=SERVED,
+        show_default=False,
+    ),
+]
+Url = Annotated[
+    str | None,
+    _option(
+        SERVED, "URL", "Instead of a file: postgresql://user:password@host/name.", "--database"
+    ),
+]
+StudyFile = Annotated[
+    str | None,
+    _option(SERVED, "FILE", "Create this study if there is none of its name: .json, .yaml, .py."),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Open the database, rebuild every study, tell what was found, and end.",
+        rich_help_panel=SERVED,
+    ),
+]
+Host = Annotated[str, _option(ADDRESS, "ADDRESS", "Where to listen; others need --token.")]
+Port = Annotated[int, _option(ADDRESS, "NUMBER", "0: any that is free.")]
+AllowedHosts = Annotated[
+    list[str] | None,
+    _option(ADDRESS, "NAME", "Another name under which it is reached.", "--allowed-host"),
+]
+Origins = Annotated[
+    list[str] | None,
+    _option(
+        ACCESS, "ORIGIN", "A site whose pages may use it, such as https://lab.example.", "--origin"
+    ),
+]
+Token = Annotated[
+    str | None,
+    _option(ACCESS, "TEXT", f"Who has it may do all; better in {VARIABLE}. Without: a new one."),
+]
+Rate = Annotated[float, _option(ACCESS, "NUMBER", "Requests per second and token.")]
+
+
+def serve(
+    file: Database = None,
+    database: Url = None,
+    study: StudyFile = None,
+    check: Check = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    allowed_hosts: AllowedHosts = None,
+    token: Token = None,
+    origins: Origins = None,
+    rate: Rate = 1000.0,
+) -> None:
+    """Serve live experiments to many people and devices.
+
+    Tells its address and a link with a token. An outcome that was answered is on disk. Ctrl-C ends
+    open requests, closes the file, and stops.
+
+        betafield serve study.db
+        betafield serve study.db --study dots.yaml
+        betafield serve --database postgresql://lab@db/studies --host 10.0.0.5
+            --allowed-host studies.example.org
+    """
+    running = _running()
+    served = running.Served(
+        database=_database(file, database),
+        host=host,
+        port=_port(port),
+        token=token or os.environ.get(VARIABLE) or None,
+        origins=tuple(origins or ()),
+        hosts=tuple(allowed_hosts or ()),
+        study=study,
+        rate=rate,
+    )
+    if not rate > 0.0:
+        raise UsageError(f"--rate: found {rate}; a positive number is needed")
+    if check:
+        terminal.facts(running.check(served))
+        return
+    running.serve(served, _tell)
+
+
+def _tell(name: str, value: str) -> None:
+    import sys
+
+    terminal.say(f"{name} {value}")
+    sys.stdout.flush()
+
+
+def _running() -> Any:
+    needed("server", "fastapi", "uvicorn", "sqlalchemy", "pydantic", "yaml")
+    import betafield.server.running as running
+
+    return running
+
+
+def _database(file: str | None, url: str | None) -> str:
+    if (file is None) == (url is None):
+        raise UsageError("DATABASE, --database: found both or neither; name one of them")
+    return str(file or url)
+
+
+def _port(port: int) -> int:
+    if not 0 <= port <= 65535:
+        raise UsageError(f"--port: found {port}; a number from 0 to 65535 is needed")
+    return port
+
+
+Action = Annotated[
+    str,
+    typer.Argument(
+        metavar="ACTION",
+        help="make, list or revoke.",
+        rich_help_panel=TOKEN,
+        show_default=False,
+    ),
+]
+Known = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATABASE",
+        help="The SQLite file, or the URL of the database.",
+        rich_help_panel=SERVED,
+        show_default=False,
+    ),
+]
+StudyName = Annotated[str | None, _option(TOKEN, "NAME", "To make one: of which study.")]
+Role = Annotated[str | None, _option(TOKEN, "ROLE", "To make one: owner, run or view.")]
+Label = Annotated[str, _option(TOKEN, "TEXT", "To make one: whom it is for.")]
+TokenId = Annotated[str | None, _option(TOKEN, "ID", "To revoke one: its id, as listed.", "--id")]
+
+
+def tokens(
+    action: Action,
+    database: Known,
+    study: StudyName = None,
+    role: Role = None,
+    label: Label = "",
+    token_id: TokenId = None,
+) -> None:
+    """Make, list and revoke tokens of studies, also while they are served.
+
+    A token is shown once, when it is made: only its hash is kept.
+
+        betafield tokens make study.db --study dots --role run --label "tablet 3"
+        betafield tokens list study.db
+        betafield tokens revoke study.db --id 1a2b3c4d
+    """
+    _running()
+    from betafield.server import tokens as kept
+    from betafield.server.storage import Store
+
+    if action not in ("make", "list", "revoke"):
+        raise UsageError(f"ACTION: found {action!r}; make, list and revoke are possible")
+    if action == "make" and (study is None or role not in kept.ROLES):
+        raise UsageError("--study, --role: a study and one of owner, run and view are needed")
+    if action == "revoke" and token_id is None:
+        raise UsageError("--id: found none; `betafield tokens list` tells them")
+    store = Store(_existing(database))
+    try:
+        if action == "list":
+            _list(kept.listed(store))
+        elif action == "make":
+            made_id, token = kept.make(store, str(study), str(role), label)
+            terminal.facts([("id", made_id), ("token", token)])
+        else:
+            kept.revoke(store, str(token_id))
+            terminal.say(f"revoked {token_id}")
+    except Exception as error:
+        raise _plain(error) from error
+    finally:
+        store.close()
+
+
+def _plain(error: Exception) -> Exception:
+    """Return a problem of the server as one of the command line."""
+    detail = getattr(error, "detail", None)
+    return error if detail is None else ValueError(detail)
+
+
+def _list(rows: list[Any]) -> None:
+    heads = [(name, False) for name in ("id", "study", "role", "label", "created", "revoked")]
+    told = [
+        [row.id, row.study, row.role, row.label, _when(row.created), _when(row.revoked)]
+        for row in rows
+    ]
+    terminal.table(heads, told)
+
+
+def _when(seconds: float | None) -> str:
+    form = "%Y-%m-%d %H:%M"
+    return "" if seconds is None else time.strftime(form, time.gmtime(seconds))
+
+
+def _existing(database: str) -> str:
+    if "://" not in database and not Path(database).is_file():
+        raise FileNotFoundError(2, "there is no such file", database)
+    return database
+
+
+BackupOut = Annotated[
+    str,
+    typer.Argument(
+        metavar="OUT",
+        help="The copy: a new file.",
+        rich_help_panel=SERVED,
+        show_default=False,
+    ),
+]
+ServedFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATABASE",
+        help="The SQLite file; of PostgreSQL, take pg_dump.",
+        rich_help_panel=SERVED,
+        show_default=False,
+    ),
+]
+
+
+def backup(database: ServedFile, out: BackupOut) -> None:
+    """Copy an SQLite file of studies as it is at one moment, also while it is served.
+
+    The copy is checked, and appears whole or not at all.
+
+        betafield backup study.db monday.db
+    """
+    _running()
+    from betafield.server.backing_up import copied
+
+    if "://" in database:
+        raise UsageError("DATABASE: found a URL; of PostgreSQL, take pg_dump")
+    if Path(out).exists():
+        raise FileExistsError(17, "there is a file of this name", out)
+    trials = copied(Path(_existing(database)), Path(out))
+    terminal.facts([("copy", out), ("trials", f"{trials:,}")])

@@ -1,0 +1,133 @@
+"""An experiment from the list of what happened, without asking again.
+
+What an experiment asks next is a function of its seed and of its list of trials, in the order in
+which they were asked and told. Whoever keeps that list elsewhere (a database) adds to an experiment
+what was asked and what ended; the model learns of many outcomes at once, when it is next asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield._locks import writing
+from betafield.decisions.experiment.experiment import Experiment
+from betafield.decisions.experiment.history import Context
+
+Floats = npt.NDArray[np.float64]
+
+
+class Replay:
+    """An experiment whose outcomes are learned when they are needed.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Nothing else may change it.
+
+    Examples
+    --------
+    >>> from betafield.decisions import Everywhere
+    >>> one, other = (Experiment({"x": (0, 1)}, Everywhere(), random_state=0) for _ in range(2))
+    >>> replay = Replay(other)
+    >>> for i in range(20):
+    ...     trial = one.ask()
+    ...     one.tell(trial, success=i % 2 == 0)
+    ...     replay.add(np.array([trial["x"]]), trial.why)
+    ...     replay.tell(i, i % 2 == 0, None)
+    0
+    ...
+    >>> replay.learned().ask() == one.ask()
+    True
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._unlearned: list[tuple[int, bool, Context | None]] = []
+
+    def __len__(self) -> int:
+        return len(self._experiment._history)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials were told, are pending, and were abandoned."""
+        return self._experiment._history.ledger.counts()
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the model knows all outcomes."""
+        return not self._unlearned
+
+    def state(self, number: int) -> str:
+        """Return "pending", "told" or "abandoned"."""
+        return self._experiment._history.ledger.state(number)
+
+    def pending(self) -> list[int]:
+        """Return the numbers of the trials that have not ended, the oldest first."""
+        return self._experiment._history.ledger.pending
+
+    def outcome(self, number: int) -> bool | None:
+        """Return whether it was a success; None unless that was told."""
+        return self._experiment._history.ledger.outcome(number)
+
+    def row(self, number: int) -> Floats:
+        """Return where a trial is."""
+        return self._experiment._history.rows[number]
+
+    def why(self, number: int) -> str:
+        """Return why it is there."""
+        return self._experiment._history.whys[number]
+
+    def point(self, number: int) -> dict[str, float]:
+        """Return the features of a trial."""
+        return self._experiment._space.point(self.row(number))
+
+    def checked_row(self, values: Any) -> Floats:
+        """Return the coordinates of a trial that somebody else chose; raise if it has none."""
+        return self._experiment._space.row("values", values)
+
+    def add(self, row: Floats, why: str) -> int:
+        """Add a pending trial, and return its number."""
+        with writing(self._experiment):
+            return self._experiment._history.add(row, why)
+
+    def tell(self, number: int, outcome: bool, context: Context | None) -> None:
+        """Say how a pending trial ended; the model learns of it when it is next asked."""
+        with writing(self._experiment):
+            self._experiment._history.tell(number, outcome, context)
+            self._unlearned.append((number, outcome, context))
+
+    def abandon(self, number: int) -> None:
+        """Say that a pending trial will not be made."""
+        with writing(self._experiment):
+            self._experiment._history.abandon(number)
+
+    def learned(self) -> Experiment:
+        """Return the experiment, whose model knows all outcomes."""
+        experiment = self._experiment
+        with writing(experiment):
+            if self._unlearned:
+                numbers, outcomes, contexts = zip(*self._unlearned, strict=True)
+                rows = experiment._history.rows
+                experiment._learner.learn_all(
+                    np.array([rows[i] for i in numbers]), outcomes, _rows(contexts)
+                )
+                self._unlearned = []
+        return experiment
+
+    def prepare(self) -> None:
+        """Find now what the next ask would have to find first."""
+        experiment = self.learned()
+        field = experiment._learner.field
+        if field is not None and experiment._placing.strategy not in ("random", "sobol"):
+            held = np.full(len(experiment._space.names), np.nan)
+            if not experiment._space.observed:
+                experiment._placing._scene(field, held)
+
+
+def _rows(contexts: Sequence[Context | None]) -> list[Any]:
+    """Return contexts in the shape in which they are learned."""
+    return [c[None] if isinstance(c, np.ndarray) and c.ndim == 1 else c for c in contexts]

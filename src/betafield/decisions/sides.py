@@ -1,0 +1,174 @@
+"""What a feature of a space can be: a range, one of decades, whole numbers, or levels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks
+
+Floats = npt.NDArray[np.float64]
+
+RULE = (
+    "(low, high) is needed, two finite numbers, or Log(low, high), Integer(low, high), or a list "
+    "of levels"
+)
+# Levels at the most: each of them has to be tried.
+MOST_LEVELS = 1_000
+
+
+class Log(NamedTuple):
+    """Positive numbers from low to high, spread evenly over decades.
+
+    Examples
+    --------
+    >>> from betafield.decisions import Everywhere, Experiment, Log
+    >>> experiment = Experiment({"contrast": Log(0.001, 1)}, Everywhere(), random_state=0)
+    >>> 0.001 <= experiment.ask()["contrast"] <= 1
+    True
+    """
+
+    low: float
+    high: float
+
+
+class Integer(NamedTuple):
+    """Whole numbers from low to high, both of them included.
+
+    Examples
+    --------
+    >>> from betafield.decisions import Everywhere, Experiment, Integer
+    >>> experiment = Experiment({"items": Integer(1, 10)}, Everywhere(), random_state=0)
+    >>> experiment.ask()["items"] in range(1, 11)
+    True
+    """
+
+    low: int
+    high: int
+
+
+class Side(NamedTuple):
+    """One side of a space.
+
+    Parameters
+    ----------
+    low, high : float
+        Its ends; of levels, their first and last number.
+    kind : {"", "log", "integer", "levels"}
+    levels : tuple
+        What the numbers 0, 1, … stand for.
+    """
+
+    low: float
+    high: float
+    kind: str = ""
+    levels: tuple[Any, ...] = ()
+
+    @property
+    def given(self) -> Any:
+        """What it was made of."""
+        if self.kind == "levels":
+            return list(self.levels)
+        if self.kind == "integer":
+            return Integer(int(self.low), int(self.high))
+        return Log(self.low, self.high) if self.kind else (self.low, self.high)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has whole numbers only."""
+        return self.kind in ("integer", "levels")
+
+    def shares(self, x: Floats) -> Floats:
+        """Return numbers as shares of the side, from 0 to 1."""
+        if self.kind == "log":
+            return np.asarray(np.log(x / self.low) / math.log(self.high / self.low))
+        if self.is_whole:
+            return np.asarray((x - self.low + 0.5) / (self.high - self.low + 1.0))
+        return np.asarray((x - self.low) / (self.high - self.low))
+
+    def numbers(self, share: Floats) -> Floats:
+        """Return the numbers of shares of the side, none beyond its ends."""
+        if self.kind == "log":
+            x = self.low * (self.high / self.low) ** share
+        elif self.is_whole:
+            x = self.low + np.floor(share * (self.high - self.low + 1.0))
+        else:
+            x = self.low + share * (self.high - self.low)
+        return np.clip(x, self.low, self.high)
+
+    def reached(self, reach: Floats) -> Floats:
+        """Return how far trials reach about the middle, in shares of the side."""
+        if self.kind != "log":
+            return np.asarray(reach / (self.high - self.low))
+        middle = math.sqrt(self.low * self.high)
+        return np.asarray(2.0 * np.arcsinh(0.5 * reach / middle) / math.log(self.high / self.low))
+
+    def number(self, what: str, value: Any) -> float:
+        """Return the number of a value that it can have."""
+        if self.kind == "levels":
+            rule = f"one of {', '.join(map(repr, self.levels))} is needed"
+            found = [i for i, level in enumerate(self.levels) if _is_same(level, value)]
+            checks.require(found, what, value, rule)
+            return float(found[0])
+        rule = f"a number from {self.low!r} to {self.high!r} is needed"
+        if self.kind == "integer":
+            ends = int(self.low), int(self.high)
+            return float(checks.whole(what, value, *ends, f"a whole {rule[2:]}"))
+        return checks.number(what, value, rule, low=self.low, high=self.high)
+
+    def value(self, number: float) -> Any:
+        """Return the value of a number."""
+        if self.kind == "levels":
+            return self.levels[int(number)]
+        return int(number) if self.kind == "integer" else number
+
+
+def side(what: str, given: Any) -> Side:
+    """Return the side that somebody describes."""
+    if isinstance(given, Integer):
+        first, last = (checks.whole(what, end, -(1 << 53), 1 << 53, RULE) for end in given)
+        checks.require(first < last, what, given, "low must be below high")
+        return Side(float(first), float(last), "integer")
+    if isinstance(given, list) and _are_levels(given):
+        return _of_levels(what, given)
+    low, high = _ends(what, given)
+    if isinstance(given, Log):
+        checks.require(low > 0.0, what, given, "a logarithm needs positive numbers")
+        return Side(low, high, "log")
+    return Side(low, high)
+
+
+def _ends(what: str, ends: Any) -> tuple[float, float]:
+    """Return (low, high), finite and apart."""
+    low, high = checks.finite(what, ends, RULE, (2,), RULE).tolist()
+    checks.require(low < high, what, (low, high), "low must be below high")
+    checks.require(
+        math.isfinite(high - low), what, (low, high), "high - low must be a finite float"
+    )
+    return low, high
+
+
+def _are_levels(given: list[Any]) -> bool:
+    """Return whether a list is one of levels: two numbers are a range."""
+    return len(given) != 2 or any(isinstance(each, str | bool) for each in given)
+
+
+def _of_levels(what: str, given: list[Any]) -> Side:
+    """Return the side of some levels."""
+    for level in given:
+        is_sound = isinstance(level, str | bool) or checks.is_number(level)
+        checks.require(is_sound, what, level, "levels are text, numbers or booleans")
+    is_twice = any(_is_same(a, b) for i, a in enumerate(given) for b in given[:i])
+    checks.require(not is_twice, what, given, "every level must be there once")
+    good = 2 <= len(given) <= MOST_LEVELS
+    checks.require(good, what, f"{len(given)} levels", f"from 2 to {MOST_LEVELS:,} are allowed")
+    return Side(0.0, float(len(given) - 1), "levels", tuple(given))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether two levels are one: True is not 1."""
+    is_kind = isinstance(a, bool) == isinstance(b, bool) and isinstance(b, str | int | float)
+    return is_kind and bool(a == b)

@@ -1,0 +1,107 @@
+"""Who asks: the holder of a token, in a header or in the dashboard's cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from starlette.concurrency import run_in_threadpool
+
+from betafield.server import tokens
+from betafield.server.metrics import Metrics
+from betafield.server.problems import Problem
+from betafield.server.schemas import NAME
+from betafield.server.security import Bucket
+from betafield.server.studies import Studies
+from betafield.server.study import Study
+from betafield.server.tokens import Holder, Tokens
+
+COOKIE = "betafield"
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+StudyName = Annotated[str, Path(pattern=NAME)]
+
+
+@dataclass
+class Hub:
+    """All that routes share."""
+
+    studies: Studies
+    tokens: Tokens
+    rate: Bucket
+    wrong: Bucket
+    metrics: Metrics = field(default_factory=Metrics)
+    is_closing: bool = False
+
+
+def hub_of(request: Request) -> Hub:
+    """Return what the routes of an application share."""
+    hub: Hub = request.app.state.hub
+    return hub
+
+
+def given_token(request: Request) -> str | None:
+    """Return the token of a request, in its header or in a cookie."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        kind, _, token = header.partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
+    cookie = request.cookies.get(COOKIE)
+    if cookie is not None and request.method not in ("GET", "HEAD"):
+        _require_own_page(request)
+    return cookie
+
+
+def _require_own_page(request: Request) -> None:
+    """Raise if a page of another site sends a cookie that a browser added by itself."""
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    own = request.headers.get("host", "").lower()
+    if site != "same-origin" or (origin is not None and origin.partition("://")[2].lower() != own):
+        raise Problem(403, f"Origin: found {origin!r}, which is another site's")
+
+
+def holder_of(request: Request, token: str | None) -> Holder:
+    """Return who holds a token; raise if nobody does, or if there were too many requests."""
+    hub = hub_of(request)
+    holder = None if not token else hub.tokens.holder(token)
+    if holder is None:
+        hub.wrong.require(request.client.host if request.client else "")
+        what = "found none" if not token else "found one that is not valid"
+        raise Problem(401, f"token: {what}; send the header Authorization: Bearer …", CHALLENGE)
+    hub.rate.require(holder.id)
+    request.state.token_id = holder.id
+    return holder
+
+
+async def authenticated(request: Request) -> Holder:
+    """Return who asks."""
+    return holder_of(request, given_token(request))
+
+
+async def _operator(holder: Annotated[Holder, Depends(authenticated)]) -> Holder:
+    tokens.require(holder, None, ("owner",))
+    return holder
+
+
+def study_for(*roles: str) -> Callable[..., Awaitable[Study]]:
+    """Return what finds the study of a route for whoever has one of these roles."""
+
+    async def found(
+        request: Request, study: StudyName, holder: Annotated[Holder, Depends(authenticated)]
+    ) -> Study:
+        tokens.require(holder, study, roles)
+        studies = hub_of(request).studies
+        known = studies.known(study)
+        return await run_in_threadpool(studies.find, study) if known is None else known
+
+    return found
+
+
+Operator = Annotated[Holder, Depends(_operator)]
+Authenticated = Annotated[Holder, Depends(authenticated)]
+Owned = Annotated[Study, Depends(study_for("owner"))]
+Run = Annotated[Study, Depends(study_for("owner", "run"))]
+Viewed = Annotated[Study, Depends(study_for("owner", "view"))]
+Shared = Annotated[Hub, Depends(hub_of)]

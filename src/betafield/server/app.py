@@ -1,0 +1,131 @@
+"""The application: its routes, and what is checked before they are reached."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from betafield import __version__
+from betafield.server.access import Hub
+from betafield.server.logs import Log
+from betafield.server.problems import MEDIA_TYPE, Problem
+from betafield.server.routes import knowing, operating, pages, studies, trials
+from betafield.server.routes.studies import said
+from betafield.server.security import LOOPBACK, Bucket, Guard
+from betafield.server.storage import Store
+from betafield.server.studies import Studies
+from betafield.server.tokens import Tokens
+
+# Requests per second and token; and wrong tokens per address.
+RATE, WRONG = 1000.0, 20.0
+PROBLEM: dict[str, Any] = {
+    "description": "A problem (RFC 9457)",
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status", "detail", "instance"],
+                "properties": {
+                    **{
+                        name: {"type": "string"} for name in ("type", "title", "detail", "instance")
+                    },
+                    "status": {"type": "integer"},
+                },
+            }
+        }
+    },
+}
+STATUSES = (400, 401, 403, 404, 405, 408, 409, 413, 421, 422, 429, 503)
+
+
+def create_app(
+    store: Store,
+    token: str,
+    *,
+    hosts: Sequence[str] = LOOPBACK,
+    origins: Sequence[str] = (),
+    rate: float = RATE,
+) -> FastAPI:
+    """Return the application that serves a database.
+
+    Parameters
+    ----------
+    store : Store
+        Which is closed with the application.
+    token : str
+        The server's own token.
+    hosts : list of str
+        Names under which it may be reached.
+    origins : list of str
+        Sites whose pages may use it.
+    rate : float
+        Requests per second and token.
+    """
+    known = Tokens(store, token)
+    hub = Hub(Studies(store), known, Bucket(rate, 2 * rate), Bucket(WRONG, 10 * WRONG))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        hub.is_closing = True
+        hub.studies.close()
+        known.close()
+        store.close()
+
+    app = FastAPI(
+        title="betafield",
+        version=__version__,
+        description="Ask where to test next, tell what happened; see docs/server.md.",
+        docs_url=None,
+        openapi_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=dict.fromkeys(STATUSES, PROBLEM),
+    )
+    app.state.hub = hub
+    for routes in (operating, studies, trials, knowing, pages):
+        app.include_router(routes.router)
+    _explain(app)
+    # The last one added is the first that a request meets.
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "idempotency-key"],
+        )
+    app.add_middleware(Guard, hosts=hosts)
+    app.add_middleware(Log, metrics=hub.metrics)
+    return app
+
+
+def _explain(app: FastAPI) -> None:
+    """Answer every error with a problem."""
+
+    async def problem(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)
+        return _problem(request, error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return _problem(request, Problem(422, said(error.errors())))
+
+    async def other(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        return _problem(request, Problem(error.status_code, str(error.detail), headers))
+
+    app.add_exception_handler(Problem, problem)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+
+
+def _problem(request: Request, problem: Problem) -> Response:
+    body = problem.body(request.url.path)
+    return Response(body, problem.status, problem.headers, MEDIA_TYPE)

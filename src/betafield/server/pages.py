@@ -1,0 +1,110 @@
+"""Pages for people, as text: the dashboard of a study, and an experiment to begin with.
+
+Whatever came from people is escaped by the template; scripts come from files of this server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from betafield._extras import needed
+
+# Features whose curves are shown if there are more than two.
+MOST_CURVES = 6
+
+
+def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
+    """Return the page of a study.
+
+    Parameters
+    ----------
+    name : str
+        Of the study.
+    values : mapping
+        What the study is: its definition as JSON has it.
+    role : str
+        Of whoever looks: an "owner" may stop it.
+
+    Examples
+    --------
+    >>> study = {"space": {"<b>": [0, 1]}, "goal": {"kind": "LevelSet", "level": 0.75}}
+    >>> page = dashboard("dots", study, "view")
+    >>> "<b>" in page, "&lt;b&gt;" in page, "Stop the study" in page
+    (False, True, False)
+    """
+    from betafield import __version__
+
+    space, goal = dict(values["space"]), dict(values["goal"])
+    shown = {"name": name, "space": space, "goal": goal, "enough": values.get("enough")}
+    return _rendered(
+        "dashboard.html",
+        name=name,
+        study=json.dumps(shown),
+        purpose=purpose(goal, list(space)),
+        picture=f"P(success) by {_listed(list(space))}",
+        figures=_figures(list(space)),
+        features=list(space),
+        threshold=len(space) == 1 and goal["kind"] == "LevelSet",
+        owner=role == "owner",
+        version=__version__,
+    )
+
+
+def two_alternatives() -> str:
+    """Return the page of an experiment with two alternatives."""
+    return _rendered("two-alternatives.html")
+
+
+def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
+    """Return what a study is for, in words.
+
+    Examples
+    --------
+    >>> purpose({"kind": "LevelSet", "level": 0.75}, ["contrast"])
+    'Where does the probability of success reach 75 % along contrast?'
+    >>> purpose({"kind": "Everywhere"}, ["dose", "age"])
+    'How probable is success, everywhere over dose and age?'
+    """
+    over = _listed(names)
+    level = f"{100 * goal.get('level', 0.5):g} %"
+    under = " under its context" if goal.get("under") is not None else ""
+    along = "along" if len(names) == 1 else "over"
+    said = {
+        "LevelSet": f"Where does the probability of success{under} reach {level} {along} {over}?",
+        "Maximize": f"Where is success most probable over {over}?",
+        "Minimize": f"Where is success least probable over {over}?",
+        "Compare": f"Which of {len(goal.get('points', ()))} points of {over} is the best?",
+    }
+    return said.get(str(goal["kind"]), f"How probable is success, everywhere over {over}?")
+
+
+def _figures(names: list[str]) -> list[str]:
+    """Return what each figure shows."""
+    if len(names) == 1:
+        return [f"Mean and 95 % interval of P(success) by {names[0]}, as of now."]
+    if len(names) == 2:
+        return ["Mean of P(success).", "How wide its 95 % interval is: where little is known."]
+    others = "with all others in the middle of their range; trials wherever they were made"
+    return [f"P(success) by {name}, {others}." for name in names[:MOST_CURVES]]
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return str(_template(template).render(**values))
+
+
+@cache
+def _template(name: str) -> Any:
+    """Return a template that escapes all it is given."""
+    jinja2 = needed("server", "jinja2")
+    text = files("betafield.server").joinpath("templates", name).read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(text)

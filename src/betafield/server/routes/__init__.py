@@ -1,0 +1,1 @@
+"""The routes: requests in, calls of a study out."""

@@ -1,0 +1,143 @@
+"""Pages for people: the list of studies, the dashboard, the example, the reference of routes."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from betafield.server import tokens
+from betafield.server.access import (
+    COOKIE,
+    Shared,
+    StudyName,
+    given_token,
+    holder_of,
+    hub_of,
+)
+from betafield.server.problems import missing
+from betafield.server.routes.answering import answered
+
+router = APIRouter(tags=["pages"], default_response_class=HTMLResponse)
+# A page may load and reach its own server only.
+POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+KINDS = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+PLOTLY = "plotly.min.js"
+
+
+def _page(text: str) -> HTMLResponse:
+    return HTMLResponse(text, headers={"content-security-policy": POLICY})
+
+
+def _exchanged(request: Request, token: str, path: str) -> Response:
+    """Return the way to a page without the token, which becomes a cookie that no script reads."""
+    answer = RedirectResponse(request.url.path, 303)
+    is_secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, token, path=path, httponly=True, samesite="strict", secure=is_secure)
+    return answer
+
+
+@router.get("/")
+async def index(request: Request, hub: Shared, token: str | None = None) -> Response:
+    """Show the studies of the server, to whoever started it."""
+    holder = holder_of(request, token or given_token(request))
+    tokens.require(holder, None, ("owner",))
+    if token is not None:
+        return _exchanged(request, token, "/")
+    told = await run_in_threadpool(hub.studies.summaries)
+    rows = "".join(
+        f'<li><a href="/studies/{each["name"]}/dashboard">{each["name"]}</a>: '
+        f"{each['told']} told, {each['pending']} pending</li>"
+        for each in told
+    )
+    none = "<p>There is none yet: <code>POST /studies</code> creates one.</p>"
+    return _page(_document("Studies", f"<ul>{rows}</ul>" if rows else none))
+
+
+@router.get("/studies/{study}/dashboard")
+async def dashboard(request: Request, study: StudyName, token: str | None = None) -> Response:
+    """Show a study as it grows; a token in the link becomes a cookie."""
+    holder = holder_of(request, token or given_token(request))
+    tokens.require(holder, study, ("owner", "view"))
+    found = await run_in_threadpool(hub_of(request).studies.find, study)
+    if token is not None:
+        return _exchanged(request, token, f"/studies/{study}")
+    from betafield.server import pages
+
+    return _page(pages.dashboard(found.name, found.definition.values, holder.role))
+
+
+@router.get("/examples/two-alternatives")
+async def example() -> Response:
+    """Show an experiment with two alternatives that runs in a browser."""
+    from betafield.server import pages
+
+    return _page(pages.two_alternatives())
+
+
+@router.get("/static/{name}", response_class=FileResponse)
+async def static(name: str) -> Response:
+    """Return a script or a style sheet."""
+    found = _plotly() if name == PLOTLY else Path(str(_static() / name))
+    is_known = name == PLOTLY or name in {each.name for each in _static().iterdir()}
+    if not (is_known and found is not None and found.suffix in KINDS):
+        raise missing("file: found none of this name")
+    headers = {"cache-control": "max-age=300"}
+    return FileResponse(found, media_type=KINDS[found.suffix], headers=headers)
+
+
+def _static() -> Any:
+    return resources.files("betafield.server").joinpath("static")
+
+
+def _plotly() -> Path | None:
+    """Return plotly's script, which its package brings."""
+    found = find_spec("plotly")
+    if found is None or found.origin is None:
+        return None
+    path = Path(found.origin).parent / "package_data" / PLOTLY
+    return path if path.is_file() else None
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    """Return the description of all routes."""
+    return answered(request.app.openapi())
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """Show all routes; nothing is loaded from elsewhere."""
+    schema = request.app.openapi()
+    rows = []
+    for path, methods in schema["paths"].items():
+        for method, about in methods.items():
+            told = html.escape(about.get("description", about.get("summary", "")))
+            called = f"<code>{method.upper()} {html.escape(path)}</code>"
+            rows.append(f"<tr><td>{called}</td><td>{told}</td></tr>")
+    table = f"<table>{''.join(rows)}</table>"
+    link = '<p>The whole description: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1).</p>'
+    return _page(_document("Routes", link + table))
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:50rem;"
+        "padding:0 1rem}td{padding:.2rem .8rem .2rem 0;vertical-align:top}</style></head>"
+        f"<body><h1>{title}</h1>{body}</body></html>"
+    )

@@ -1,0 +1,84 @@
+"""Studies: made, listed, stopped and resumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from betafield.server import definitions
+from betafield.server.access import Authenticated, Operator, Owned, Shared, Viewed
+from betafield.server.definitions import Definition
+from betafield.server.problems import Problem, refused
+from betafield.server.routes.answering import answered, changed
+from betafield.server.schemas import NewStudy
+
+router = APIRouter(tags=["studies"])
+YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+_NEW_STUDY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": NewStudy.model_json_schema()},
+            "application/yaml": {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+@router.post("/studies", status_code=201, openapi_extra=_NEW_STUDY)
+async def create(request: Request, hub: Shared, _: Operator) -> Response:
+    """Create a study from JSON or YAML; its tokens are told this once."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    told = await run_in_threadpool(_created, hub, body, kind in YAML)
+    await run_in_threadpool(hub.tokens.refresh)
+    return answered(told, 201)
+
+
+def _created(hub: Any, body: bytes, is_yaml: bool) -> dict[str, Any]:
+    try:
+        values = definitions.parsed(body.decode("utf-8"), is_yaml)
+        checked = NewStudy.model_validate(values).model_dump(exclude_none=True)
+        definition = Definition.of(checked)
+    except ValidationError as error:
+        raise Problem(422, said(error.errors())) from error
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise refused(error) from error
+    made: dict[str, Any] = hub.studies.create(definition)
+    return made
+
+
+def said(errors: Any) -> str:
+    """Return what pydantic found, in one sentence."""
+    first = errors[0]
+    where = ", ".join(str(each) for each in first["loc"] if each not in ("body", "query", "path"))
+    return f"{where[:200] or 'body'}: {first['msg']}"
+
+
+@router.get("/studies")
+async def listed(hub: Shared, holder: Authenticated) -> Response:
+    """List the studies that a token may see."""
+    if holder.role == "run":
+        raise Problem(403, "token: found one to run; this needs owner or view")
+    return answered(await run_in_threadpool(hub.studies.summaries, holder.study))
+
+
+@router.get("/studies/{study}")
+async def definition(study: Viewed) -> Response:
+    """Return what a study is."""
+    return answered(study.definition.values)
+
+
+@router.post("/studies/{study}/stop")
+async def stop(study: Owned) -> Response:
+    """Stop a study: nothing more is asked, pending trials may still be told."""
+    return answered(await changed(study, lambda state: state.stop(True)))
+
+
+@router.post("/studies/{study}/resume")
+async def resume(study: Owned) -> Response:
+    """Go on with a study that was stopped."""
+    return answered(await changed(study, lambda state: state.stop(False)))

@@ -1,0 +1,167 @@
+"""Trials: asked for, told, abandoned, listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from betafield._extras import needed
+from betafield.server.access import Run, Shared, Viewed
+from betafield.server.routes.answering import answered, changed
+from betafield.server.schemas import HIGHEST, Ask, Form, Outcome, Text, ToldTrial
+from betafield.server.tables import EXPIRED, STATES
+
+router = APIRouter(tags=["trials"])
+Number = Annotated[int, Path(ge=0, le=HIGHEST)]
+Key = Annotated[Text | None, Header()]
+# Trials of a page of JSON unless more are asked for, and at the most.
+PAGE, MOST = 1000, 100_000
+
+
+@router.post("/studies/{study}/asks")
+async def ask(study: Run, body: Ask, idempotency_key: Key = None) -> Response:
+    """Return the trials to make next; asked again with the same key, the same ones."""
+    key = body.key if body.key is not None else idempotency_key
+    told = await changed(
+        study, lambda state: state.ask(body.n, body.fixed, body.participant, key), body.participant
+    )
+    known = study.known_status()
+    if known is not None and known["enough"]:
+        told["enough"] = told["enough"] or study.definition.enough(0, True)
+    return answered(told)
+
+
+@router.post("/studies/{study}/trials/{trial}/outcome")
+async def outcome(study: Run, trial: Number, body: Outcome) -> Response:
+    """Record how a trial ended; the same again counts once, another outcome is refused."""
+    told = await changed(
+        study, lambda state: state.tell(trial, body.success, body.context), body.participant
+    )
+    return answered(told)
+
+
+@router.post("/studies/{study}/trials", status_code=201)
+async def tell(study: Run, body: ToldTrial, idempotency_key: Key = None) -> Response:
+    """Record a trial that was not asked for; sent again with the same key, it counts once."""
+    key = body.key if body.key is not None else idempotency_key
+    given = body.values, body.success, body.context, body.participant, key
+    return answered(await changed(study, lambda state: state.add(*given), body.participant), 201)
+
+
+@router.post("/studies/{study}/trials/{trial}/abandon")
+async def abandon(study: Run, trial: Number) -> Response:
+    """Record that a trial will not be made."""
+    return answered(await changed(study, lambda state: state.abandon(trial)))
+
+
+@router.get("/studies/{study}/trials")
+async def listed(
+    study: Viewed,
+    hub: Shared,
+    format: Form = "json",  # noqa: A002 (the parameter's name)
+    after: Annotated[int, Query(ge=-1, le=HIGHEST)] = -1,
+    limit: Annotated[int | None, Query(ge=1, le=MOST)] = None,
+) -> Response:
+    """Return the trials after a number: a page as JSON, or a table as CSV or Parquet."""
+    most = limit or (PAGE if format == "json" else MOST)
+    store = hub.studies.store
+    rows = await run_in_threadpool(store.page, study.number, after, most)
+    names = list(study.definition.space)
+    trials = [_trial(row, names) for row in rows]
+    is_more = len(rows) == most
+    following = rows[-1].id if is_more else None
+    if format == "json":
+        return answered({"trials": trials, "next": following})
+    table = await run_in_threadpool(FORMATS[format], trials, names)
+    if following is not None:
+        table.headers["x-next"] = str(following)
+    table.headers["content-disposition"] = f'attachment; filename="{study.name}.{format}"'
+    return table
+
+
+def _trial(row: Any, names: list[str]) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "values": dict(zip(names, json.loads(row.point), strict=True)),
+        "state": STATES[row.state],
+        "success": None if row.success is None else bool(row.success),
+        "context": None if row.context is None else json.loads(row.context),
+        "participant": row.participant,
+        "why": row.why,
+        "expired": row.state == EXPIRED,
+        "asked_seq": row.asked_seq,
+        "ended_seq": row.ended_seq,
+        "asked_at": row.asked_at,
+        "ended_at": row.ended_at,
+    }
+
+
+def _flat(trials: list[dict[str, Any]], names: list[str]) -> dict[str, list[Any]]:
+    """Return trials as columns; a feature that is named as another column gets `value_`."""
+    others = [n for n in _COLUMNS if n != "values"]
+    columns = {n: [t[n] for t in trials] for n in others}
+    columns["context"] = [None if c is None else json.dumps(c) for c in columns["context"]]
+    points = {f"value_{n}" if n in others else n: [t["values"][n] for t in trials] for n in names}
+    return {"id": columns.pop("id"), **points, **columns}
+
+
+_COLUMNS = (
+    "id",
+    "values",
+    "state",
+    "success",
+    "context",
+    "participant",
+    "why",
+    "expired",
+    "asked_seq",
+    "ended_seq",
+    "asked_at",
+    "ended_at",
+)
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _csv(trials: list[dict[str, Any]], names: list[str]) -> Response:
+    columns = _flat(trials, names)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows(zip(*([_cell(v) for v in each] for each in columns.values()), strict=True))
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8")
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet computes."""
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula else value
+
+
+def _parquet(trials: list[dict[str, Any]], names: list[str]) -> Response:
+    pyarrow, parquet = needed("files", "pyarrow"), needed("files", "pyarrow.parquet")
+    columns, kinds = _flat(trials, names), _kinds(pyarrow)
+    arrays = {
+        name: pyarrow.array(values, kinds.get(name, pyarrow.float64()))
+        for name, values in columns.items()
+    }
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table(arrays), sink)
+    return Response(sink.getvalue(), media_type="application/vnd.apache.parquet")
+
+
+def _kinds(pyarrow: Any) -> dict[str, Any]:
+    text, whole, flag = pyarrow.string(), pyarrow.int64(), pyarrow.bool_()
+    return {
+        **dict.fromkeys(("state", "context", "participant", "why"), text),
+        **dict.fromkeys(("id", "asked_seq", "ended_seq"), whole),
+        **dict.fromkeys(("success", "expired"), flag),
+    }
+
+
+FORMATS = {"csv": _csv, "parquet": _parquet}

@@ -1,0 +1,180 @@
+"""One server process: where it listens, who may come in, how it starts and stops."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from betafield.server import definitions, logs
+from betafield.server.app import RATE, create_app
+from betafield.server.security import LOOPBACK, host_of
+from betafield.server.storage import Store
+from betafield.server.studies import Studies
+
+# Seconds that open requests have to end.
+GRACE = 10
+
+
+class Served(NamedTuple):
+    """What is served, where, and to whom."""
+
+    database: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    origins: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    study: str | None = None
+    rate: float = RATE
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address.
+
+    Examples
+    --------
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked(served: Served) -> Served:
+    """Return what is to be served; raise if it would be open to the wrong people."""
+    if not is_loopback(served.host) and served.token is None:
+        raise ValueError(
+            f"--host: found {served.host}, which others reach; name a token with --token or "
+            "BETAFIELD_TOKEN, and put a proxy with TLS in front"
+        )
+    if served.token is not None and len(served.token) < 16:
+        raise ValueError("--token: found fewer than 16 characters; take a long random text")
+    for origin in served.origins:
+        if origin == "*" or not origin.startswith(("http://", "https://")) or origin.endswith("/"):
+            raise ValueError(
+                f"--origin: found {origin}; the origin of one site is needed, such as "
+                "https://lab.example"
+            )
+    return served
+
+
+def hosts_of(served: Served) -> list[str]:
+    """Return the names under which the server may be reached."""
+    own = LOOPBACK if is_loopback(served.host) else (served.host,)
+    return sorted({*own, *map(host_of, served.hosts)})
+
+
+def check(served: Served) -> list[tuple[str, str]]:
+    """Open the database, rebuild every study, and return what was found."""
+    checked(served)
+    store = Store(served.database, serving=True)
+    studies = Studies(store)
+    try:
+        store.probe()
+        found = [("database", str(store.url))]
+        for row in store.studies():
+            counts = studies.find(row.name).submit(lambda state: state.replay.counts).result()
+            found.append(("study", f"{row.name}: {counts}"))
+        return [*found, ("check", "all is well")]
+    finally:
+        studies.close()
+        store.close()
+
+
+def serve(served: Served, tell: Callable[[str, str], None]) -> None:
+    """Serve until somebody stops it; `tell` shows a fact."""
+    import uvicorn
+
+    checked(served)
+    store = Store(served.database, serving=True)
+    token = served.token or f"bf_{secrets.token_urlsafe(32)}"
+    app = create_app(
+        store,
+        token,
+        hosts=hosts_of(served),
+        origins=served.origins,
+        rate=served.rate,
+    )
+    made = _made(app.state.hub.studies, served.study)
+    listening = _listening(served.host, served.port)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=GRACE,
+        limit_concurrency=4096,
+        h11_max_incomplete_event_size=1 << 16,
+    )
+    logs.start()
+    address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
+    _announce(tell, address, served, token, made)
+    _Server(config, app.state.hub).run([listening])
+
+
+def _announce(
+    tell: Callable[[str, str], None],
+    address: str,
+    served: Served,
+    token: str,
+    made: dict[str, Any] | None,
+) -> None:
+    tell("address", address)
+    if served.token is None:
+        tell("dashboard", f"{address}/?token={token}")
+    for role, each in (made["tokens"] if made else {}).items():
+        tell(f"{made['name'] if made else ''} {role} token", each)
+    if not is_loopback(served.host):
+        tell("note", "tokens travel as plain text: put a proxy with TLS in front")
+    tell("stop", "Ctrl-C")
+
+
+def _made(studies: Studies, path: str | None) -> dict[str, Any] | None:
+    """Create the study of a file unless there is one of its name."""
+    if path is None:
+        return None
+    definition = definitions.read(path)
+    if any(row.name == definition.name for row in studies.store.studies()):
+        return None
+    return studies.create(definition)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((host, port))
+    return listening
+
+
+def _spelled(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Server:
+    """uvicorn's server, which tells listeners of events that it stops."""
+
+    def __init__(self, config: Any, hub: Any) -> None:
+        import uvicorn
+
+        class Server(uvicorn.Server):
+            def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002
+                """Stop as soon as open requests have ended; at a second Ctrl-C, at once."""
+                hub.is_closing = True
+                self.force_exit = self.should_exit and sig == signal.SIGINT
+                self.should_exit = True
+
+        self._server = Server(config)
+
+    def run(self, sockets: list[socket.socket]) -> None:
+        """Serve until stopped."""
+        self._server.run(sockets=sockets)

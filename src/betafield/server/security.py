@@ -1,0 +1,186 @@
+"""What is checked before a route is reached: host, size of bodies, requests per second.
+
+Plain ASGI, outermost first: `Guard` refuses foreign hosts (a page of another site cannot reach a
+loopback server by rebinding its name), bodies that are too large or too slow, and tells headers
+that browsers keep to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+from betafield.server.problems import MEDIA_TYPE, Problem
+
+Scope = Any
+# Bytes of a body, and seconds until it must be there.
+LARGEST, SLOWEST = 1 << 20, 20.0
+# Tokens and addresses whose requests are counted at once.
+MOST_COUNTED = 10_000
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Bucket:
+    """Requests per second, per token: a bucket each, which fills up at that rate.
+
+    Parameters
+    ----------
+    rate : float
+        Requests per second.
+    burst : float
+        Requests at once.
+
+    Examples
+    --------
+    >>> bucket = Bucket(rate=1.0, burst=2.0)
+    >>> [bucket.take("me", now=0.0) for _ in range(3)], bucket.take("me", now=1.5)
+    ([True, True, False], True)
+    """
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, who: str, now: float | None = None) -> bool:
+        """Return whether one more request is allowed."""
+        now = time.monotonic() if now is None else now
+        left, at = self._left.pop(who, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        self._left[who] = (left - 1.0 if left >= 1.0 else left), now
+        while len(self._left) > MOST_COUNTED:
+            self._left.popitem(last=False)
+        return left >= 1.0
+
+    def require(self, who: str) -> None:
+        """Raise if there were too many requests."""
+        if not self.take(who):
+            detail = f"requests: found more than {self._rate:g} per second; wait and try again"
+            raise Problem(429, detail, {"Retry-After": "1"})
+
+
+def host_of(header: str) -> str:
+    """Return the host of a `Host` header, without its port.
+
+    Examples
+    --------
+    >>> host_of("Example.org:8000"), host_of("[::1]:8000")
+    ('example.org', '::1')
+    """
+    header = header.strip().lower()
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+class Guard:
+    """Refuses requests to other hosts, and bodies that are too large or too slow.
+
+    Parameters
+    ----------
+    app : ASGI application
+    hosts : iterable of str
+        Names under which this server may be reached.
+    largest : int
+        Bytes of a body.
+    """
+
+    def __init__(self, app: Any, hosts: Iterable[str], largest: int = LARGEST) -> None:
+        self._app, self._hosts, self._largest = app, frozenset(hosts), largest
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            headers = {name: value for name, value in scope["headers"] if name in _NEEDED}
+            self._require_host(headers)
+            body = await self._body(headers, scope["method"], receive)
+        except Problem as problem:
+            await answer(problem, scope, send)
+            return
+        await self._app(scope, _again(body, receive), _with_headers(send))
+
+    def _require_host(self, headers: dict[bytes, bytes]) -> None:
+        host = host_of(headers.get(b"host", b"").decode("latin-1"))
+        if "*" not in self._hosts and host not in self._hosts:
+            raise Problem(
+                421, f"Host: found {host[:80]!r}; this server is reached by {sorted(self._hosts)}"
+            )
+
+    async def _body(self, headers: dict[bytes, bytes], method: str, receive: Any) -> bytes:
+        """Return the whole body, which must be small and come soon."""
+        told = headers.get(b"content-length", b"0")
+        if told.isdigit() and int(told[:20]) > self._largest:
+            raise Problem(413, f"body: found more than {self._largest} bytes")
+        if method in ("GET", "HEAD") and told == b"0" and b"transfer-encoding" not in headers:
+            return b""
+        try:
+            async with asyncio.timeout(SLOWEST):
+                return await self._read(receive)
+        except TimeoutError:
+            raise Problem(408, f"body: it did not arrive within {SLOWEST:g} seconds") from None
+
+    async def _read(self, receive: Any) -> bytes:
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "body: the connection ended before it was there")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._largest:
+                raise Problem(413, f"body: found more than {self._largest} bytes")
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+
+_NEEDED = (b"host", b"content-length", b"transfer-encoding")
+
+
+def _again(body: bytes, receive: Any) -> Any:
+    """Return what gives a body that was read already, and then what comes."""
+    is_given = False
+
+    async def again() -> Any:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _with_headers(send: Any) -> Any:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            told = {name for name, _ in message["headers"]}
+            more = [each for each in HEADERS if each[0] not in told]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending
+
+
+async def answer(problem: Problem, scope: Scope, send: Any) -> None:
+    """Send a problem."""
+    body = problem.body(scope["path"])
+    headers = [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        # What is left of the request is not read.
+        (b"connection", b"close"),
+        *((k.lower().encode(), v.encode()) for k, v in problem.headers.items()),
+        *HEADERS,
+    ]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

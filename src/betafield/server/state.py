@@ -1,0 +1,319 @@
+"""What is known of a study in memory: a function of its definition and its rows.
+
+Every change is recorded in `Writes` as it is made. If they cannot be made durable, the state is
+thrown away and built again from the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from betafield.decisions.experiment.experiment import UNASKED
+from betafield.decisions.experiment.replaying import Replay
+from betafield.server.definitions import Definition
+from betafield.server.problems import Problem, conflict, missing, refused
+from betafield.server.storage import Writes
+from betafield.server.tables import ABANDONED, EXPIRED, PENDING, TOLD
+
+# Before the key of an outcome that came after its trial had been given up.
+LATE = "late outcome of trial "
+
+
+class Answered(NamedTuple):
+    """What was answered to a request with a key: `n` trials from `first` on."""
+
+    request: str
+    first: int
+    n: int
+
+
+@dataclass
+class State:
+    """A study up to the thing that happened last, number `head`."""
+
+    study: int
+    definition: Definition
+    replay: Replay
+    head: int = 0
+    stopped: bool = False
+    keys: dict[str, Answered] = field(default_factory=dict)
+    asked_at: dict[int, float] = field(default_factory=dict)
+    participants: dict[int, str] = field(default_factory=dict)
+    contexts: dict[int, Any] = field(default_factory=dict)
+    expired: set[int] = field(default_factory=set)
+    codes: dict[str, int] = field(default_factory=dict)
+    writes: Writes = field(default_factory=Writes)
+
+    @classmethod
+    def begun(cls, study: int, definition: Definition) -> State:
+        """Return a study before its first trial."""
+        return cls(study, definition, Replay(definition.experiment()))
+
+    # From rows.
+
+    def follow(self, rows: Iterable[Any], keys: Iterable[Any]) -> None:
+        """Take in what the rows say has happened since `head`, in its order."""
+        happened = []
+        for row in rows:
+            if row.asked_seq > self.head:
+                happened.append((row.asked_seq, 0, row.id, row))
+            if row.ended_seq is not None and row.ended_seq > self.head:
+                happened.append((row.ended_seq, 1, row.id, row))
+        happened.sort(key=lambda each: each[:3])
+        for seq, is_end, _, row in happened:
+            (self._ended if is_end else self._asked)(row)
+            self.head = seq
+        for each in keys:
+            self.keys[each.key] = Answered(each.request, each.first, each.n)
+            self.head = max(self.head, each.seq)
+
+    def _asked(self, row: Any) -> None:
+        number = self.replay.add(np.array(json.loads(row.point)), row.why)
+        if number != row.id:
+            raise ValueError(f"rows: found trial {row.id} where {number} is due")
+        self._remember(number, row.participant, row.asked_at)
+
+    def _remember(self, number: int, participant: str | None, now: float) -> None:
+        self.asked_at[number] = now
+        if participant is not None:
+            self.participants[number] = participant
+            self.codes.setdefault(participant, len(self.codes))
+
+    def _ended(self, row: Any) -> None:
+        del self.asked_at[row.id]
+        if row.state == TOLD:
+            given = None if row.context is None else json.loads(row.context)
+            self._told(row.id, bool(row.success), given, self.definition.context(given))
+        else:
+            self.replay.abandon(row.id)
+            if row.state == EXPIRED:
+                self.expired.add(row.id)
+
+    def _told(self, number: int, success: bool, given: Any, context: Any) -> None:
+        flat = context.reshape(-1) if isinstance(context, np.ndarray) else context
+        self.replay.tell(number, success, flat)
+        if given is not None:
+            self.contexts[number] = given
+
+    # What clients do.
+
+    def ask(
+        self, n: int, fixed: dict[str, float], participant: str | None, key: str | None
+    ) -> dict[str, Any]:
+        """Return n trials to make next; with a key that is known, those of the first time."""
+        request = json.dumps(["ask", n, fixed, participant], sort_keys=True)
+        known = self._known(key, request)
+        if known is None:
+            if self.stopped:
+                raise conflict("study: it is stopped; an owner can resume it")
+            known = self._asked_now(n, fixed, participant, key or uuid.uuid4().hex, request)
+        key, answered = known
+        numbers = range(answered.first, answered.first + answered.n)
+        return {
+            "key": key,
+            "trials": [self._trial(number) for number in numbers],
+            "enough": self.definition.enough(self.replay.counts["told"], False),
+        }
+
+    def _known(self, key: str | None, request: str) -> tuple[str, Answered] | None:
+        """Return what was answered to this request before; raise if the key is another's."""
+        if key is None or key not in self.keys:
+            return None
+        if self.keys[key].request != request:
+            raise conflict(f"key: found {key!r}, which belongs to another request")
+        return key, self.keys[key]
+
+    def _asked_now(
+        self, n: int, fixed: dict[str, float], participant: str | None, key: str, request: str
+    ) -> tuple[str, Answered]:
+        now = time.time()
+        self.expire(now)
+        first = len(self.replay)
+        try:
+            self.replay.learned().ask(n, fixed=self._with_participant(fixed, participant))
+        except (ValueError, TypeError) as error:
+            raise refused(error) from error
+        for number in range(first, first + n):
+            self.head += 1
+            self._remember(number, participant, now)
+            self._write_asked(number, participant, now)
+        return key, self._write_key(key, request, first, n)
+
+    def _with_participant(
+        self, fixed: dict[str, float], participant: str | None
+    ) -> dict[str, float]:
+        """Return what is fixed, with the number of who is tested if the study observes it."""
+        if not self.definition.has_participants or "participant" in fixed or participant is None:
+            return fixed
+        low = self.definition.space["participant"][0]
+        return {**fixed, "participant": low + self.codes.get(participant, len(self.codes))}
+
+    def tell(self, number: int, success: bool, given: Any) -> dict[str, Any]:
+        """Record how a trial ended; the same again is answered as the first time."""
+        self._require_known(number)
+        try:
+            context = self.definition.outcome(success, given)
+        except (ValueError, TypeError) as error:
+            raise refused(error) from error
+        if number in self.expired:
+            return self._told_late(number, success, given)
+        state = self.replay.state(number)
+        if state == "abandoned":
+            raise conflict(f"trial {number}: it was abandoned, and nothing was recorded")
+        if state == "told":
+            self._require_same(number, success, given)
+        else:
+            self.head += 1
+            del self.asked_at[number]
+            self._told(number, success, given, context)
+            self._write_end(number, TOLD, success, given)
+        return {"id": number, "state": "told", "success": success}
+
+    def _require_same(self, number: int, success: bool, given: Any) -> None:
+        first = self.replay.outcome(number), self.contexts.get(number)
+        if first != (success, given):
+            raise conflict(
+                f"trial {number}: it was told before, success {first[0]} under context "
+                f"{first[1]}, which stands; found success {success} under context {given}"
+            )
+
+    def _told_late(self, number: int, success: bool, given: Any) -> dict[str, Any]:
+        """Record the outcome of a trial that was given up as that of a new one, at its place."""
+        who = self.participants.get(number)
+        point = self.replay.point(number)
+        key = f"{LATE}{number}"
+        if key in self.keys:
+            self._require_same(self.keys[key].first, success, given)
+        told = self.add(point, success, given, who, key)
+        return {"id": number, "state": "told", "success": success, "recorded_as": told["id"]}
+
+    def add(
+        self, values: Any, success: bool, given: Any, participant: str | None, key: str | None
+    ) -> dict[str, Any]:
+        """Record a trial that was not asked for."""
+        request = json.dumps(["tell", values, success, given, participant], sort_keys=True)
+        known = self._known(key, request)
+        if known is None:
+            try:
+                row = self.replay.checked_row(values)
+                context = self.definition.outcome(success, given)
+            except (ValueError, TypeError) as error:
+                raise refused(error) from error
+            known = self._added(row, success, given, context, participant, key, request)
+        _, answered = known
+        return {**self._trial(answered.first), "state": "told", "success": success}
+
+    def _added(
+        self,
+        row: Any,
+        success: bool,
+        given: Any,
+        context: Any,
+        participant: str | None,
+        key: str | None,
+        request: str,
+    ) -> tuple[str, Answered]:
+        self.head += 1
+        number = self.replay.add(row, UNASKED)
+        now = time.time()
+        self._remember(number, participant, now)
+        del self.asked_at[number]
+        self._told(number, success, given, context)
+        self._write_asked(number, participant, now)
+        self.writes.asked[-1] |= self._end(TOLD, success, given)
+        key = key or uuid.uuid4().hex
+        return key, self._write_key(key, request, number, 1)
+
+    def abandon(self, number: int) -> dict[str, Any]:
+        """Record that a trial will not be made; the same again is answered as the first time."""
+        self._require_known(number)
+        state = self.replay.state(number)
+        if state == "told":
+            raise conflict(f"trial {number}: it was told before, which stands")
+        if state == "pending":
+            self.head += 1
+            del self.asked_at[number]
+            self.replay.abandon(number)
+            self._write_end(number, ABANDONED, None, None)
+        return {"id": number, "state": "abandoned"}
+
+    def expire(self, now: float) -> int:
+        """Give up trials that have been pending for too long, and return how many."""
+        limit = now - self.definition.pending_seconds
+        late = [number for number, at in self.asked_at.items() if at < limit]
+        for number in late:
+            self.head += 1
+            del self.asked_at[number]
+            self.replay.abandon(number)
+            self.expired.add(number)
+            self._write_end(number, EXPIRED, None, None)
+        return len(late)
+
+    def stop(self, stopped: bool) -> dict[str, Any]:
+        """Stop a study, or resume it."""
+        if stopped != self.stopped:
+            self.head += 1
+            self.stopped = self.writes.stopped = stopped
+        return {"name": self.definition.name, "stopped": self.stopped}
+
+    def taken(self) -> Writes:
+        """Return what is to be made durable, which the state then takes as done."""
+        writes, self.writes = self.writes, Writes()
+        return writes
+
+    # Inside.
+
+    def _require_known(self, number: int) -> None:
+        if not 0 <= number < len(self.replay):
+            raise missing(f"trial: found number {number}; the study has {len(self.replay)} trials")
+
+    def _trial(self, number: int) -> dict[str, Any]:
+        replay = self.replay
+        return {"id": number, "values": replay.point(number), "why": replay.why(number)}
+
+    def _write_asked(self, number: int, participant: str | None, now: float) -> None:
+        self.writes.asked.append(
+            {
+                "study": self.study,
+                "id": number,
+                "point": json.dumps(self.replay.row(number).tolist()),
+                "why": self.replay.why(number),
+                "participant": participant,
+                "asked_seq": self.head,
+                "asked_at": now,
+                "state": PENDING,
+                "success": None,
+                "context": None,
+                "ended_seq": None,
+                "ended_at": None,
+            }
+        )
+
+    def _write_end(self, number: int, state: int, success: bool | None, given: Any) -> None:
+        of = {"of_study": self.study, "of_id": number}
+        self.writes.ended.append(of | self._end(state, success, given))
+
+    def _end(self, state: int, success: bool | None, given: Any) -> dict[str, Any]:
+        return {
+            "state": state,
+            "success": success,
+            "context": None if given is None else json.dumps(given),
+            "ended_seq": self.head,
+            "ended_at": time.time(),
+        }
+
+    def _write_key(self, key: str, request: str, first: int, n: int) -> Answered:
+        answered = self.keys[key] = Answered(request, first, n)
+        row = {"study": self.study, "key": key, "seq": self.head, **answered._asdict()}
+        self.writes.keys.append(row)
+        return answered
+
+
+__all__ = ["Problem", "State"]

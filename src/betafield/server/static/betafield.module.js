@@ -1,0 +1,3 @@
+import "./betafield.js";
+
+export const { Study, Refused, Away } = globalThis.Betafield;

@@ -1,0 +1,184 @@
+"""A live study: what people do to it at once, one thing after the other.
+
+Requests are queued. One thread at a time works for a study: it takes all that wait, makes the
+changes in memory, makes them durable in one transaction, and only then answers. Other studies have
+other threads, so that a slow one holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from betafield.server.definitions import Definition
+from betafield.server.problems import Problem
+from betafield.server.state import State
+from betafield.server.storage import Store, Turn
+
+Change = Callable[[State], Any]
+# Requests of one transaction at the most.
+MOST = 256
+# Requests that may wait.
+LONGEST = 4096
+# Seconds after which somebody who asked or told is no longer taken to be there.
+CONNECTED = 60.0
+
+
+class Study:
+    """A study that several people may change at once.
+
+    Parameters
+    ----------
+    store : Store
+    number : int
+        Of its row.
+    definition : Definition
+    threads : Executor
+        Whose threads work.
+    """
+
+    def __init__(
+        self, store: Store, number: int, definition: Definition, threads: Executor
+    ) -> None:
+        self.number, self.definition = number, definition
+        self._store, self._threads = store, threads
+        self._state: State | None = None
+        self._waiting: deque[tuple[Change, Future[Any]]] = deque()
+        self._guard = threading.Lock()
+        self._is_working = False
+        self._failed = False
+        self._seen: dict[str, float] = {}
+        self._status: tuple[int, dict[str, Any]] | None = None
+        self._telling = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.definition.name
+
+    @property
+    def head(self) -> int:
+        """Number of the last thing that happened, as far as this process knows."""
+        return -1 if self._state is None else self._state.head
+
+    def submit(self, change: Change, participant: str | None = None) -> Future[Any]:
+        """Return what a change will answer, once it is durable."""
+        answer: Future[Any] = Future()
+        with self._guard:
+            if len(self._waiting) >= LONGEST:
+                raise Problem(503, "study: too many requests wait for it", {"Retry-After": "1"})
+            if participant is not None:
+                self._seen[participant] = time.monotonic()
+            self._waiting.append((change, answer))
+            if self._is_working:
+                return answer
+            self._is_working = True
+        self._threads.submit(self._work)
+        return answer
+
+    def has_late(self, now: float) -> bool:
+        """Return whether a trial has been pending for too long, as far as this process knows."""
+        state = self._state
+        if state is None:
+            return False
+        oldest = next(iter(list(state.asked_at.values())[:1]), now)
+        return oldest < now - self.definition.pending_seconds
+
+    def connected(self) -> list[str]:
+        """Return who has asked or told within the last minute."""
+        limit = time.monotonic() - CONNECTED
+        with self._guard:
+            self._seen = {name: at for name, at in self._seen.items() if at >= limit}
+            return sorted(self._seen)
+
+    def status(self) -> dict[str, Any]:
+        """Return what is known and how sure, computed once after each change."""
+        with self._telling:
+            head, experiment = self.submit(lambda s: (s.head, s.replay.learned())).result()
+            if self._status is None or self._status[0] != head:
+                self._status = head, experiment.status()
+            state = self._state
+            stopped = state is not None and state.stopped
+            return {**self._status[1], "stopped": stopped, "head": head}
+
+    def known_status(self) -> dict[str, Any] | None:
+        """Return the status that was computed last."""
+        return None if self._status is None else self._status[1]
+
+    # Working.
+
+    def _work(self) -> None:
+        while True:
+            with self._guard:
+                some = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+                if not some:
+                    self._is_working = False
+                    return
+            self._answer(some)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Find what the next ask needs while nobody waits."""
+        with self._guard:
+            is_busy = bool(self._waiting)
+        if self._state is not None and not is_busy and not self._state.stopped:
+            try:
+                self._state.replay.prepare()
+            except Exception:  # whoever asks next is told
+                return
+
+    def _answer(self, some: list[tuple[Change, Future[Any]]]) -> None:
+        try:
+            with self._store.turn(self.number) as turn:
+                answers = self._changed(turn, [change for change, _ in some])
+        except BaseException as error:
+            # What was changed in memory may not be durable: it is built again from the rows.
+            self._state = None
+            self._failed = isinstance(error, Problem)
+            for _, future in some:
+                future.set_exception(error)
+            return
+        self._failed = False
+        for (_, future), answer in zip(some, answers, strict=True):
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    def _changed(self, turn: Turn, changes: list[Change]) -> list[Any]:
+        if self._failed:
+            self._store.probe()
+        state = self._caught_up(turn)
+        answers = [_tried(change, state) for change in changes]
+        writes = state.taken()
+        if writes:
+            turn.commit(state.head, writes)
+        return answers
+
+    def _caught_up(self, turn: Turn) -> State:
+        """Return the state with all that others have done."""
+        found = turn.head()
+        state = self._state
+        if state is None:
+            state = State.begun(self.number, self.definition)
+            row = self._store.study(self.name)
+            found = found or (int(row.head), bool(row.stopped))
+        if found is not None and found[0] > state.head:
+            state.follow(turn.rows(state.head), turn.keys(state.head))
+            state.head = found[0]
+        if found is not None:
+            state.stopped = found[1]
+        self._state = state
+        return state
+
+
+def _tried(change: Change, state: State) -> Any:
+    """Return what a change answers, or the problem that it has."""
+    try:
+        return change(state)
+    except Problem as problem:
+        return problem

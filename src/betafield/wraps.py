@@ -1,0 +1,231 @@
+"""Which features wrap around, as `periodic` and `geographic` say it: hours, places on Earth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield import checks, earth
+
+Floats = npt.NDArray[np.float64]
+
+PERIODS = "a mapping of features, by name or number, to positive numbers is needed"
+PAIR = "the names or numbers of two features are needed, longitude and latitude"
+POLE = 90.0
+
+
+class Wraps(NamedTuple):
+    """The period of every feature, 0 if it has none, and which are longitude and latitude.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> wraps = of({"hour": 24}, None, 2, ["hour", "dose"])
+    >>> wraps.wrapped(np.array([[25.0, 25.0], [-1.0, -1.0]])).tolist()
+    [[1.0, 25.0], [23.0, -1.0]]
+    """
+
+    periods: tuple[float, ...]
+    earth: tuple[int, int] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether any feature wraps around."""
+        return self.earth is not None or any(self.periods)
+
+    @property
+    def more(self) -> int:
+        """How many coordinates more than features: a circle has two, the sphere three."""
+        return sum(map(bool, self.periods)) + (self.earth is not None)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """The scale of every feature that wraps around, empty if it does not; () if none does."""
+        each = ["period" if period else "" for period in self.periods]
+        if self.earth is not None:
+            each[self.earth[0]], each[self.earth[1]] = "longitude", "latitude"
+        return tuple(each) if self else ()
+
+    def among(self, columns: list[int]) -> Wraps:
+        """Return which of some columns wrap around, in their order."""
+        periods = tuple(self.periods[a] for a in columns)
+        if self.earth is None:
+            return Wraps(periods)
+        i, j = self.earth
+        return Wraps(periods, (columns.index(i), columns.index(j)))
+
+    def wrapped(self, points: Floats) -> Floats:
+        """Return points (m, d) with a value per place: hour 24 is hour 0, a pole is one place."""
+        if not self:
+            return points
+        out = points.copy()
+        for a, period in enumerate(self.periods):
+            if period:
+                rest = np.mod(points[:, a], period)
+                out[:, a] = np.where(rest < period, rest, 0.0) + 0.0
+        if self.earth is not None:
+            i, j = self.earth
+            is_pole = np.abs(points[:, j]) == POLE
+            out[:, i] = np.where(is_pole, 0.0, earth.wrapped(points[:, i]))
+        return out
+
+    def require(self, points: Floats, name: str = "X") -> None:
+        """Raise for the first place that is none on Earth."""
+        ends = (earth.LONGITUDES, earth.LATITUDES)
+        for a, (low, high) in zip(self.earth or (), ends, strict=False):
+            wrong = (points[:, a] < low) | (points[:, a] > high)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                what = "longitudes" if high > POLE else "latitudes"
+                raise ValueError(
+                    f"{name} row {row}, column {a}: found {float(points[row, a])!r}; {what} "
+                    f"from {low:g} to {high:g} are allowed"
+                )
+
+    def domain(self, bounds: Floats, values: Callable[[int], Floats]) -> Floats:
+        """Return the domain of trials that lie within bounds (d, 2), with these values per feature.
+
+        A periodic feature has its period; longitudes, the shortest arc that holds them.
+        """
+        bounds = bounds.copy()
+        for a, period in enumerate(self.periods):
+            if period:
+                bounds[a] = 0.0, period
+        if self.earth is not None:
+            bounds[self.earth[0]] = earth.arc(values(self.earth[0]))
+        return bounds
+
+    def placed(self, points: Floats, bounds: Floats, name: str = "X") -> Floats:
+        """Return points as places of the domain; raise for those that are none on Earth."""
+        self.require(points, name)
+        return self.unrolled(self.wrapped(points), bounds)
+
+    def differ(self, *bounds: Floats) -> bool:
+        """Return whether a plane can stand for the places on Earth within some bounds only."""
+        if self.earth is None:
+            return False
+        ends = [each[list(self.earth)].ravel().tolist() for each in bounds]
+        return len({earth.region(*each).is_regional for each in ends}) > 1
+
+    def unrolled(self, points: Floats, bounds: Floats) -> Floats:
+        """Return points with longitudes in the turn that starts where the bounds do."""
+        if self.earth is None:
+            return points
+        out, west = points.copy(), float(bounds[self.earth[0], 0])
+        longitude = out[:, self.earth[0]]
+        out[:, self.earth[0]] = np.where(longitude < west, longitude + earth.TURN, longitude)
+        return out
+
+
+def of(periodic: Any, geographic: Any, d: int, names: Any = None) -> Wraps:
+    """Return which of d features wrap around; raise for others than these.
+
+    Examples
+    --------
+    >>> of(None, ("lon", "lat"), 3, ["lat", "lon", "hour"]).scales
+    ('latitude', 'longitude', '')
+    """
+    periods = [0.0] * d
+    for key, period in (periodic or {}).items():
+        periods[_column("periodic", key, d, names)] = float(period)
+    if geographic is None:
+        return Wraps(tuple(periods))
+    i, j = (_column("geographic", key, d, names) for key in geographic)
+    checks.require(i != j, "geographic", geographic, PAIR)
+    for a, key in zip((i, j), geographic, strict=True):
+        if periods[a]:
+            raise ValueError(
+                f"periodic: found {checks.spelled(key)}, which is geographic too; leave it out of "
+                "one of the two"
+            )
+    return Wraps(tuple(periods), (i, j))
+
+
+def checked(periodic: Any, geographic: Any) -> None:
+    """Raise for what cannot be meant so, whatever the features are."""
+    if periodic is not None:
+        if not isinstance(periodic, Mapping):
+            raise TypeError(f"periodic: found {checks.spelled(periodic)}; {PERIODS}")
+        for key, period in periodic.items():
+            _require_key("periodic", key, PERIODS)
+            checks.positive(f"periodic, feature {checks.spelled(key)}", period)
+    if geographic is not None:
+        if isinstance(geographic, str) or not isinstance(geographic, list | tuple):
+            raise TypeError(f"geographic: found {checks.spelled(geographic)}; {PAIR}")
+        checks.require(len(geographic) == 2, "geographic", geographic, PAIR)
+        for key in geographic:
+            _require_key("geographic", key, PAIR)
+
+
+def require_free(wraps: Wraps, signs: tuple[int, ...]) -> None:
+    """Raise for a feature that is to wrap around and to be monotone."""
+    for a, (kind, sign) in enumerate(zip(wraps.scales, signs, strict=False)):
+        if kind and sign:
+            what = "periodic" if kind == "period" else "geographic"
+            raise ValueError(
+                f"monotonic_cst, feature {a}: found {sign} for a feature that is {what}; what "
+                "comes back to where it started cannot rise or fall all the way"
+            )
+
+
+def require_bounds(wraps: Wraps, bounds: Any) -> None:
+    """Raise for bounds, of a sound shape, that features that wrap around cannot have."""
+    if bounds is None or not wraps:
+        return
+    box = np.asarray(bounds, dtype=np.float64)
+    for a, period in enumerate(wraps.periods):
+        if period and box[a].tolist() != [0.0, period]:
+            raise ValueError(
+                f"bounds, feature {a}: found {box[a].tolist()} for a feature that is periodic; "
+                f"[0, {period:g}] is needed"
+            )
+    if wraps.earth is not None:
+        wraps.require(box.T, "bounds")
+        west, east = box[wraps.earth[0]]
+        rule = "longitudes must not go round more than once"
+        checks.require(east - west <= earth.TURN, "bounds", box[wraps.earth[0]].tolist(), rule)
+
+
+def _require_key(name: str, key: Any, rule: str) -> None:
+    is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    if not (is_number or isinstance(key, str)):
+        raise TypeError(f"{name}: found {checks.spelled(key)}; {rule}")
+
+
+def _column(name: str, key: Any, d: int, names: Any) -> int:
+    """Return which feature a key means."""
+    known = [f"x{a}" for a in range(d)] if names is None else [str(each) for each in names]
+    if isinstance(key, str):
+        checks.require(key in known, name, key, f"the features are {', '.join(known)}")
+        return known.index(key)
+    rule = f"features are numbered from 0 to {d - 1}"
+    checks.require(0 <= key < d, name, key, rule)
+    return int(key)
+
+
+def is_chord(wraps: Wraps) -> bool:
+    """Return whether all features are one circle, or one sphere: a chord tells the arc then."""
+    return sum(1 for kind in wraps.scales if kind != "longitude") == 1 and bool(wraps)
+
+
+def arc_of(chord: float, radius: float) -> float:
+    """Return the arc that belongs to a chord of a circle; half of it all beyond its diameter.
+
+    Examples
+    --------
+    >>> round(arc_of(2.0, 1.0), 4), round(chord_of(arc_of(0.3, 1.0), 1.0), 12)
+    (3.1416, 0.3)
+    """
+    if not math.isfinite(radius):
+        return chord
+    return 2.0 * radius * math.asin(min(0.5 * chord / radius, 1.0))
+
+
+def chord_of(arc: float, radius: float) -> float:
+    """Return the chord that belongs to an arc; more than any from half of the circle on."""
+    if not math.isfinite(radius):
+        return arc
+    return 2.0 * radius * math.sin(0.5 * arc / radius) if arc < math.pi * radius else math.inf

@@ -1,0 +1,28 @@
+"""Print the lowest release of each dependency that pyproject.toml allows, as constraints of pip.
+
+Run by `make test-lowest`, with any Python that the library supports and without other packages.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+# Lower releases than these have no wheels for the Python that runs this.
+WHEELS = {(3, 13): {"numpy": "2.1.0"}, (3, 14): {"numpy": "2.3.2"}}
+EXTRAS = ("cli", "files")
+
+
+def main():
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = list(project["dependencies"])
+    for extra in EXTRAS:
+        listed += project["optional-dependencies"][extra]
+    above = WHEELS.get(sys.version_info[:2], {})
+    for requirement in listed:
+        name, low = re.match(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", requirement).groups()
+        sys.stdout.write(f"{name}=={above.get(name, low)}{'' if name in above else '.*'}\n")
+
+
+if __name__ == "__main__":
+    main()
