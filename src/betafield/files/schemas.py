@@ -62,10 +62,10 @@ def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
 
 
 def _is_text(schema: Any, name: str) -> bool:
-    """Return whether a column is one of text or booleans, as far as a file says."""
+    """Return whether a column is one of text, as far as a file says."""
     if schema.names.count(name) != 1:
         return False
-    return value_kind(schema.field(name).type) in ("text", "booleans")
+    return value_kind(schema.field(name).type) == "text"
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:
