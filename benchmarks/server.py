@@ -299,7 +299,7 @@ def _parsed(trace, links, path):
             log.append(("sync", kind, 0, b""))
         elif kind is not None and name == "ftruncate":
             log.append(("truncate", kind, int(re.search(r", (\d+)\s*\)", call)[1]), b""))
-        elif where.startswith("socket:") and b'"state": "told"' in raw:
+        elif kind is None and b'"state": "told"' in raw:
             found = re.findall(rb'\{"id": (\d+), "state": "told", "success": (\w+)', raw)
             log += [("answer", "", int(number), success) for number, success in found]
     return log
