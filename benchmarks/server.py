@@ -293,13 +293,13 @@ def _parsed(trace, links, path):
         data = re.search(r'"((?:\\x[0-9a-f]{2})*)"', call)
         raw = bytes.fromhex(data[1].replace("\\x", "")) if data else b""
         if kind is not None and name == "pwrite64":
-            offset = int(re.search(r", (\d+)\) += \d+", call)[1])
+            offset = int(re.search(r", (\d+)\s*\)\s+= \d+", call)[1])
             log.append(("write", kind, offset, raw))
         elif kind is not None and name in ("fsync", "fdatasync"):
             log.append(("sync", kind, 0, b""))
         elif kind is not None and name == "ftruncate":
-            log.append(("truncate", kind, int(re.search(r", (\d+)\)", call)[1]), b""))
-        elif where.startswith("socket:") and b'"state": "told"' in raw:
+            log.append(("truncate", kind, int(re.search(r", (\d+)\s*\)", call)[1]), b""))
+        elif kind is None and b'"state": "told"' in raw:
             found = re.findall(rb'\{"id": (\d+), "state": "told", "success": (\w+)', raw)
             log += [("answer", "", int(number), success) for number, success in found]
     return log

@@ -18,6 +18,8 @@ from betafield.server.problems import MEDIA_TYPE, Problem
 Scope = Any
 # Bytes of a body, and seconds until it must be there.
 LARGEST, SLOWEST = 1 << 20, 20.0
+# Bytes that are read and thrown away, so that whoever sends too many sees the answer.
+DRAINED = 1 << 24
 # Tokens and addresses whose requests are counted at once.
 MOST_COUNTED = 10_000
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -119,7 +121,7 @@ class Guard:
     async def _body(self, headers: dict[bytes, bytes], method: str, receive: Any) -> bytes:
         """Return the whole body, which must be small and come soon."""
         told = headers.get(b"content-length", b"0")
-        if told.isdigit() and int(told[:20]) > self._largest:
+        if told.isdigit() and int(told[:20]) > DRAINED:
             raise Problem(413, f"body: found more than {self._largest} bytes")
         if method in ("GET", "HEAD") and told == b"0" and b"transfer-encoding" not in headers:
             return b""
@@ -135,9 +137,10 @@ class Guard:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Problem(400, "body: the connection ended before it was there")
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._largest:
+            size += len(message.get("body", b""))
+            if size <= self._largest:
+                parts.append(message.get("body", b""))
+            if size > DRAINED or (size > self._largest and not message.get("more_body")):
                 raise Problem(413, f"body: found more than {self._largest} bytes")
             if not message.get("more_body"):
                 return b"".join(parts)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from betafield._locks import writing
 from betafield.decisions.experiment.experiment import Experiment
+from betafield.decisions.experiment.goals import PLAIN
 from betafield.decisions.experiment.history import Context
 
 Floats = npt.NDArray[np.float64]
@@ -118,12 +119,12 @@ class Replay:
 
     def prepare(self) -> None:
         """Find now what the next ask would have to find first."""
+        if self._experiment._placing.strategy in PLAIN or self._experiment._space.observed:
+            return
         experiment = self.learned()
         field = experiment._learner.field
-        if field is not None and experiment._placing.strategy not in ("random", "sobol"):
-            held = np.full(len(experiment._space.names), np.nan)
-            if not experiment._space.observed:
-                experiment._placing._scene(field, held)
+        if field is not None:
+            experiment._placing._scene(field, np.full(len(experiment._space.names), np.nan))
 
 
 def _rows(contexts: Sequence[Context | None]) -> list[Any]:
