@@ -37,6 +37,7 @@ test-long: $(VENV)/.compiled chromium  ## all tests, ten times as many generated
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
 	$(ONE_THREAD) $(BIN)/pytest --quiet -m '' tests/test_paper.py
 	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m '' --timeout=3600 --hypothesis-profile=long --cov --cov-append --cov-report=term --cov-fail-under=95 --ignore=tests/test_paper.py
+	@$(MAKE) --no-print-directory test-lowest test-wheel
 
 chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
