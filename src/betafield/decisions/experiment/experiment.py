@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -363,6 +363,20 @@ class Experiment:
             context = context[None] if isinstance(context, np.ndarray) else context
             experiment._learner.learn(history.rows[number], outcome, context)
         return experiment
+
+
+class Parts(NamedTuple):
+    """What an experiment is made of, for those who keep its trials elsewhere (`replaying`)."""
+
+    space: Space
+    learner: Learner
+    placing: Placing
+    history: History
+
+
+def parts(experiment: Experiment) -> Parts:
+    """Return what an experiment is made of: whoever changes it has to hold its lock."""
+    return Parts(experiment._space, experiment._learner, experiment._placing, experiment._history)
 
 
 # What is given, checked -------------------------------------------------------------------

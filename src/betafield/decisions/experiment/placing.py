@@ -159,7 +159,7 @@ class Placing:
         dice: Dice,
     ) -> tuple[Floats, str]:
         """Return the point that the strategy finds best, and why."""
-        scene = self._scene(field, held)
+        scene = self.scene(field, held)
         row, value, scores = self._pick(scene, allowed(scene.rows), unknown, dice)
         n = len(scene.rows)
         if self.only is None and np.isnan(held).any() and self.strategy != "threshold":
@@ -186,7 +186,7 @@ class Placing:
         best = int(np.argmax(np.where(may, worth, -np.inf)))
         return scene.rows[best], float(scores.values[best]), scores
 
-    def _scene(self, field: AnyField, held: Floats) -> Scene:
+    def scene(self, field: AnyField, held: Floats) -> Scene:
         """Return the candidates with what is fixed, computed once after each tell."""
         key = held.tobytes()
         if self._last is None or self._last[0] is not field or self._last[1] != key:

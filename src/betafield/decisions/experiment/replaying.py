@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._locks import writing
-from betafield.decisions.experiment.experiment import Experiment
+from betafield.decisions.experiment.experiment import Experiment, parts
 from betafield.decisions.experiment.goals import PLAIN
 from betafield.decisions.experiment.history import Context
 
@@ -44,16 +44,16 @@ class Replay:
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
+        self._experiment, self._parts = experiment, parts(experiment)
         self._unlearned: list[tuple[int, bool, Context | None]] = []
 
     def __len__(self) -> int:
-        return len(self._experiment._history)
+        return len(self._parts.history)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many trials were told, are pending, and were abandoned."""
-        return self._experiment._history.ledger.counts()
+        return self._parts.history.ledger.counts()
 
     @property
     def is_learned(self) -> bool:
@@ -62,47 +62,47 @@ class Replay:
 
     def state(self, number: int) -> str:
         """Return "pending", "told" or "abandoned"."""
-        return self._experiment._history.ledger.state(number)
+        return self._parts.history.ledger.state(number)
 
     def pending(self) -> list[int]:
         """Return the numbers of the trials that have not ended, the oldest first."""
-        return self._experiment._history.ledger.pending
+        return self._parts.history.ledger.pending
 
     def outcome(self, number: int) -> bool | None:
         """Return whether it was a success; None unless that was told."""
-        return self._experiment._history.ledger.outcome(number)
+        return self._parts.history.ledger.outcome(number)
 
     def row(self, number: int) -> Floats:
         """Return where a trial is."""
-        return self._experiment._history.rows[number]
+        return self._parts.history.rows[number]
 
     def why(self, number: int) -> str:
         """Return why it is there."""
-        return self._experiment._history.whys[number]
+        return self._parts.history.whys[number]
 
     def point(self, number: int) -> dict[str, float]:
         """Return the features of a trial."""
-        return self._experiment._space.point(self.row(number))
+        return self._parts.space.point(self.row(number))
 
     def checked_row(self, values: Any) -> Floats:
         """Return the coordinates of a trial that somebody else chose; raise if it has none."""
-        return self._experiment._space.row("values", values)
+        return self._parts.space.row("values", values)
 
     def add(self, row: Floats, why: str) -> int:
         """Add a pending trial, and return its number."""
         with writing(self._experiment):
-            return self._experiment._history.add(row, why)
+            return self._parts.history.add(row, why)
 
     def tell(self, number: int, outcome: bool, context: Context | None) -> None:
         """Say how a pending trial ended; the model learns of it when it is next asked."""
         with writing(self._experiment):
-            self._experiment._history.tell(number, outcome, context)
+            self._parts.history.tell(number, outcome, context)
             self._unlearned.append((number, outcome, context))
 
     def abandon(self, number: int) -> None:
         """Say that a pending trial will not be made."""
         with writing(self._experiment):
-            self._experiment._history.abandon(number)
+            self._parts.history.abandon(number)
 
     def learned(self) -> Experiment:
         """Return the experiment, whose model knows all outcomes."""
@@ -110,8 +110,8 @@ class Replay:
         with writing(experiment):
             if self._unlearned:
                 numbers, outcomes, contexts = zip(*self._unlearned, strict=True)
-                rows = experiment._history.rows
-                experiment._learner.learn_all(
+                rows = self._parts.history.rows
+                self._parts.learner.learn_all(
                     np.array([rows[i] for i in numbers]), outcomes, _rows(contexts)
                 )
                 self._unlearned = []
@@ -119,12 +119,12 @@ class Replay:
 
     def prepare(self) -> None:
         """Find now what the next ask would have to find first."""
-        if self._experiment._placing.strategy in PLAIN or self._experiment._space.observed:
+        if self._parts.placing.strategy in PLAIN or self._parts.space.observed:
             return
-        experiment = self.learned()
-        field = experiment._learner.field
+        self.learned()
+        field = self._parts.learner.field
         if field is not None:
-            experiment._placing._scene(field, np.full(len(experiment._space.names), np.nan))
+            self._parts.placing.scene(field, np.full(len(self._parts.space.names), np.nan))
 
 
 def _rows(contexts: Sequence[Context | None]) -> list[Any]:
