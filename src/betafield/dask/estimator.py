@@ -41,8 +41,9 @@ class SmoothBetaClassifier(Local):
     Parameters
     ----------
     bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, monotonic_cst,
-    periodic, geographic, n_jobs
-        As those of `betafield.SmoothBetaClassifier`; windows on workers cannot wrap around.
+    categorical_features, interactions, missing, periodic, geographic, n_jobs
+        As those of `betafield.SmoothBetaClassifier`; but windows on workers cannot wrap around,
+        and here every feature is a number that is not missing.
     partition : {None, "space"}, default=None
         For windows: "space" gives each partition its own region, in one pass over the trials.
         Points near each other then need few partitions, whatever the order of the trials was.
@@ -78,6 +79,9 @@ class SmoothBetaClassifier(Local):
         prior: Any = (1.0, 1.0),
         sharing: str = "exact",
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        interactions: Any = (),
+        missing: str = "error",
         periodic: Any = None,
         geographic: Any = None,
         n_jobs: int | None = None,
@@ -94,6 +98,9 @@ class SmoothBetaClassifier(Local):
             prior=prior,
             sharing=sharing,
             monotonic_cst=monotonic_cst,
+            categorical_features=categorical_features,
+            interactions=interactions,
+            missing=missing,
             periodic=periodic,
             geographic=geographic,
             n_jobs=n_jobs,
