@@ -581,7 +581,7 @@ two = Beta([1.0, 2.0], [1.0, 2.0])
         (
             [[0.0, 1.0], [-np.inf, -np.inf]],
             [two, two],
-            "log_weights row 1: found -inf only; one at",
+            "log_weights row 1: found -inf only; at least one",
         ),
         (
             [0.0, 0.0, 0.0],

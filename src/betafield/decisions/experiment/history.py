@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Context = Floats | ContextFamily
 
 
-class Trial(Mapping[str, float]):
+class Trial(Mapping[str, Any]):
     """A point to test: a mapping of features to values.
 
     Attributes
@@ -39,12 +39,12 @@ class Trial(Mapping[str, float]):
 
     __slots__ = ("_values", "id", "why")
 
-    def __init__(self, id: int, values: Mapping[str, float], why: str) -> None:  # noqa: A002
+    def __init__(self, id: int, values: Mapping[str, Any], why: str) -> None:  # noqa: A002
         self.id = id
         self.why = why
         self._values = dict(values)
 
-    def __getitem__(self, name: str) -> float:
+    def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -89,10 +89,15 @@ class Trial(Mapping[str, float]):
 _NEEDED = '{"id": …, "values": {…}} is needed'
 
 
-def _value(name: Any, value: Any) -> float:
+def _value(name: Any, value: Any) -> Any:
     what = f"trial, feature {checks.spelled(name)}"
     checks.instance(what, name, str, "names must be text")
-    return checks.number(what, value)
+    return value if _is_level(value) else checks.number(what, value)
+
+
+def _is_level(value: Any) -> bool:
+    """Return whether this can only be a level of a feature, which is no number."""
+    return isinstance(value, str | bool | np.bool_)
 
 
 def claimed(trial: Any, names: Sequence[str]) -> tuple[Any, Mapping[str, Any]] | None:
@@ -116,11 +121,15 @@ def claimed(trial: Any, names: Sequence[str]) -> tuple[Any, Mapping[str, Any]] |
     return None if "id" in given else (trial["id"], given)
 
 
-def is_same(values: Mapping[str, Any], point: Mapping[str, float]) -> bool:
+def is_same(values: Mapping[str, Any], point: Mapping[str, Any]) -> bool:
     """Return whether these are the values of a point, and all of them."""
     return values.keys() == point.keys() and all(
-        checks.is_number(values[name]) and bool(values[name] == point[name]) for name in point
+        _is_value(values[name]) and bool(values[name] == point[name]) for name in point
     )
+
+
+def _is_value(value: Any) -> bool:
+    return _is_level(value) or checks.is_number(value)
 
 
 class History:
