@@ -99,8 +99,8 @@ BAD_CONTEXTS = {
     "too many rows": (np.vstack([C, C]), ["context: found 16 rows", "X has 8"]),
     "three dimensions": (C[None], ["context: found shape (1, 8, 2)", "one row"]),
     "one number per row": (C[:, 0], ["context: found shape (8,)", "8 rows", "contexts.background"]),
-    "a number": (0.5, ["context: found an array of shape ()", "one coefficient at least"]),
-    "nothing": ([], ["context: found an array of shape (0,)", "one coefficient at least"]),
+    "a number": (0.5, ["context: found an array of shape ()", "at least one coefficient"]),
+    "nothing": ([], ["context: found an array of shape (0,)", "at least one coefficient"]),
     "no columns": (C[:, :0], ["context: found an array of shape (8, 0)", "one coefficient"]),
     "rows of unequal length": ([[0, 1], [0, 1, 1]], ["context: ", "different lengths"]),
     "of a degree too high": (np.full((T, 1002), 0.5), ["context: found 1002 coefficients", "1000"]),
@@ -185,7 +185,7 @@ def test_an_outcome_of_weight_zero_may_be_impossible(share):
 @pytest.mark.parametrize("context", [(0.3, 0.3), (0.5,), (0.7, 0.7, 0.7, 0.7)])
 def test_contexts_that_say_nothing_are_refused_at_first(share, context):
     model = make(sharing=share)
-    with pytest.raises(ValueError, match=r"context: every trial has equal coefficients.*one at le"):
+    with pytest.raises(ValueError, match=r"context: every trial has equal coefficients.*at least one"):
         model.fit(X, Y, context=context)
     assert set(vars(model)) == set(model.get_params())
 
