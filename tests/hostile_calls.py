@@ -328,6 +328,10 @@ def _estimator_calls():
         _put(f"{name}.contrast{kind}", _method(make, "contrast", _knows, also=("X",), **two))
         slope = {"X": _array(X), "feature": 0, "size": 20, "random_state": 0}
         _put(f"{name}.slope{kind}", _method(make, "slope", _knows, **slope))
+        along = {"feature": 0, "grid": _array([0.2, 0.4])}
+        _put(
+            f"{name}.partial_dependence{kind}", _method(make, "partial_dependence", _knows, **along)
+        )
     _put(
         "SmoothBetaClassifier.monotone",
         _function(

@@ -185,7 +185,9 @@ def test_an_outcome_of_weight_zero_may_be_impossible(share):
 @pytest.mark.parametrize("context", [(0.3, 0.3), (0.5,), (0.7, 0.7, 0.7, 0.7)])
 def test_contexts_that_say_nothing_are_refused_at_first(share, context):
     model = make(sharing=share)
-    with pytest.raises(ValueError, match=r"context: every trial has equal coefficients.*at least one"):
+    with pytest.raises(
+        ValueError, match=r"context: every trial has equal coefficients.*at least one"
+    ):
         model.fit(X, Y, context=context)
     assert set(vars(model)) == set(model.get_params())
 

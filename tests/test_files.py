@@ -303,9 +303,7 @@ def test_how_rows_are_spread_cannot_be_seen(spread, data):
     table["died"] = np.arange(len(owner)) % 2
     table["weight"] += 0.125
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(forest, "SMALL", 4)
-        patch.setattr(forest, "WAITING_SIZE", 4)
-        patch.setattr(forest, "WAITING_ROWS", 7)
+        patch.setattr(forest, "USUAL", forest.Limits(small=4, batch=4, rows=7))
         paths = [
             write(table[owner == i], Path(folder, f"{i}{suffix}"), group)
             for i, suffix in enumerate(suffixes)

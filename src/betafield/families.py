@@ -367,7 +367,10 @@ def by_row(which: Any, contexts: Any, checked: Callable[[Any], Floats]) -> Any:
 
 def _one(name: Any, context: Any, checked: Callable[[Any], Floats]) -> Any:
     """Return the one context of a label."""
-    found = context if isinstance(context, ContextFamily) else checked(context)
+    try:
+        found = context if isinstance(context, ContextFamily) else checked(context)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"contexts[{name!r}]: {error}") from error
     if found.ndim > 2 or (found.ndim == 2 and len(found) != 1):
         raise ValueError(
             f"contexts[{name!r}]: found {len(found)} rows; one context per label is needed"

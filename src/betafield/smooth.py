@@ -38,7 +38,8 @@ from betafield import (
 from betafield._locks import cached
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.options import Options
-from betafield.posteriors import Beta, Dirichlet, LatentNormal
+from betafield.posteriors import Beta, LatentNormal
+from betafield.posteriors.dirichlet import matching
 from betafield.sums import Sums
 from betafield.units import Units
 from betafield.wraps import Wraps
@@ -487,7 +488,7 @@ def believed(
     if len(each) == 1:
         return each[0]
     means, variances = ([post.mean() for post in each], [post.var() for post in each])
-    return Dirichlet.matching(np.stack(means, axis=1), np.stack(variances, axis=1))
+    return matching(np.stack(means, axis=1), np.stack(variances, axis=1))
 
 
 def _decisive(options: Options) -> tuple[Any, ...]:

@@ -297,3 +297,29 @@ def test_only_this_machine_is_served_without_a_token():
     with pytest.raises(ValueError, match="--origin"):
         checked(Served("study.db", origins=["*"]))
     assert checked(Served("study.db", host="0.0.0.0", token=TOKEN)).port == 8000
+
+
+# People who go away ----------------------------------------------------------------------------
+
+
+def test_whoever_goes_away_before_an_answer_holds_up_nobody(tmp_path):
+    with closing(Store(str(tmp_path / "study.db"), serving=True)) as store:
+        studies = Studies(store)
+        studies.create(Definition.of({**EVEN, "name": "dots"}))
+        study = studies.find("dots")
+        begun, goes_on = threading.Event(), threading.Event()
+
+        def slow(state):
+            begun.set()
+            goes_on.wait(60)
+            return state.head
+
+        first = study.submit(slow)
+        assert begun.wait(60)
+        waiting = study.submit(lambda state: state.head)
+        assert waiting.cancel()  # it waits: nothing has been done for it
+        assert not first.cancel()  # it is being done
+        goes_on.set()
+        assert first.result(60) == 0
+        assert study.submit(lambda state: state.head).result(60) == 0
+        studies.close()

@@ -49,11 +49,14 @@ def with_features(
 
 
 def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
-    """Return the roles with those features that are categories, as `categorical_features` asks."""
+    """Return the roles with those features that are categories, as `categorical_features` asks.
+
+    By type, these are columns of text in all files: text in one of several is a mistake in it.
+    """
     if asked is None:
         return roles
     if isinstance(asked, str):
-        found = [name for name in roles.features if any(_is_text(each, name) for each in schemas)]
+        found = [name for name in roles.features if all(_is_text(each, name) for each in schemas)]
     else:
         number = len(roles.features)
         chosen = columns_of(asked, None, roles.features, number)

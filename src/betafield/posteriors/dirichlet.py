@@ -53,24 +53,6 @@ class Dirichlet(Posterior):
         checks.require_all(finite, "alpha", self.alpha, "shapes with a finite sum are needed")
         self._marginals = Beta(self.alpha.ravel(), others.ravel())
 
-    @classmethod
-    def matching(cls, mean: Floats, var: Floats) -> Self:
-        """Return the distributions with these means and, on average, these variances (m, K).
-
-            α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k,
-
-        means being divided by their sum. Together they weigh at least a thousandth of a trial.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Dirichlet.matching(np.array([[0.25, 0.75]]), np.full((1, 2), 0.0375)).alpha
-        array([[1., 3.]])
-        """
-        mean = np.maximum(mean / mean.sum(axis=1, keepdims=True), 1e-12)
-        amount = (mean * (1.0 - mean)).sum(axis=1) / np.maximum(var.sum(axis=1), 1e-300) - 1.0
-        return cls(mean * np.maximum(amount, LEAST)[:, None])
-
     @property
     def shape(self) -> tuple[int, ...]:
         """(m, K): rows and classes."""
@@ -127,3 +109,20 @@ def _sum_of_others(alpha: Floats) -> Floats:
     before[:, 1:] = alpha[:, :-1].cumsum(axis=1)
     after[:, :-1] = alpha[:, :0:-1].cumsum(axis=1)[:, ::-1]
     return before + after
+
+
+def matching(mean: Floats, var: Floats) -> Dirichlet:
+    """Return the distributions with these means and, on average, these variances (m, K).
+
+        α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k,
+
+    means being divided by their sum. Together they weigh at least a thousandth of a trial.
+
+    Examples
+    --------
+    >>> matching(np.array([[0.25, 0.75]]), np.full((1, 2), 0.0375)).alpha
+    array([[1., 3.]])
+    """
+    mean = np.maximum(mean / mean.sum(axis=1, keepdims=True), 1e-12)
+    amount = (mean * (1.0 - mean)).sum(axis=1) / np.maximum(var.sum(axis=1), 1e-300) - 1.0
+    return Dirichlet(mean * np.maximum(amount, LEAST)[:, None])

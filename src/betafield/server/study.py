@@ -112,14 +112,20 @@ class Study:
     # Working.
 
     def _work(self) -> None:
-        while True:
-            with self._guard:
-                some = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
-                if not some:
-                    self._is_working = False
-                    return
-            self._answer(some)
+        while some := self._taken():
+            # Whoever has gone before it was begun is not waited for; from here on nobody can go,
+            # so that every answer finds its place.
+            begun = [each for each in some if each[1].set_running_or_notify_cancel()]
+            if begun:
+                self._answer(begun)
             self._prepare()
+
+    def _taken(self) -> list[tuple[Change, Future[Any]]]:
+        """Return what waits, MOST of it at once; if nothing does, the work is done."""
+        with self._guard:
+            some = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+            self._is_working = bool(some)
+            return some
 
     def _prepare(self) -> None:
         """Find what the next ask needs while nobody waits."""
