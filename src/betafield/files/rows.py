@@ -63,7 +63,7 @@ class Rows:
             named = () if categorical is None or isinstance(categorical, str) else categorical
             named = tuple(name for name in named if isinstance(name, str))
             roles = with_features(roles, self.files, schemas, named)
-        roles = with_categories(roles, schemas, categorical)
+        roles = with_categories(roles, self.files, schemas, categorical)
         for file, schema in zip(self.files, schemas, strict=True):
             check(file, schema, roles)
         self.roles, self.schemas = roles, schemas

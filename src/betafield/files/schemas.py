@@ -48,15 +48,17 @@ def with_features(
     return Roles(names, **{k: v for k, v in vars(roles).items() if k != "features"})
 
 
-def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
+def with_categories(roles: Roles, files: list[File], schemas: list[Any], asked: Any) -> Roles:
     """Return the roles with those features that are categories, as `categorical_features` asks.
 
-    By type, these are columns of text in all files: text in one of several is a mistake in it.
+    By type, these are columns of text in all files. Text in one of several files, or a word among
+    numbers, is a mistake in it, unless the column is named.
     """
     if asked is None:
         return roles
     if isinstance(asked, str):
-        found = [name for name in roles.features if all(_is_text(each, name) for each in schemas)]
+        each = list(zip(files, schemas, strict=True))
+        found = [name for name in roles.features if all(_is_text(*one, name) for one in each)]
     else:
         number = len(roles.features)
         chosen = columns_of(asked, None, roles.features, number)
@@ -64,11 +66,11 @@ def with_categories(roles: Roles, schemas: list[Any], asked: Any) -> Roles:
     return dataclasses.replace(roles, categories=tuple(found))
 
 
-def _is_text(schema: Any, name: str) -> bool:
+def _is_text(file: File, schema: Any, name: str) -> bool:
     """Return whether a column is one of text, as far as a file says."""
-    if schema.names.count(name) != 1:
+    if schema.names.count(name) != 1 or value_kind(schema.field(name).type) != "text":
         return False
-    return value_kind(schema.field(name).type) == "text"
+    return not (isinstance(file, CSV) and file.has_number(name))
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:

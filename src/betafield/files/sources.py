@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -119,6 +120,12 @@ class CSV:
         with _reading(self.path), self._opened() as reader:
             return reader.schema
 
+    def has_number(self, name: str) -> bool:
+        """Return whether a value of a column of text is a number, as far as the first rows show."""
+        with _reading(self.path), self._opened() as reader:
+            block = next(iter(reader), None)
+        return block is not None and any(map(_is_number, block.column(name).to_pylist()))
+
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
         """Return its rows, that many at once; those columns of it, or all."""
         names = self.schema().names
@@ -149,6 +156,13 @@ class CSV:
                 quoted_strings_can_be_null=False,
             ),
         )
+
+
+def _is_number(value: str | None) -> bool:
+    try:
+        return value is not None and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def _span(path: str) -> tuple[int, int]:
