@@ -134,12 +134,12 @@ def test_so_many_trials_that_evidence_is_in_the_billions():
 
 def test_rare_events_are_held():
     rng, held = np.random.default_rng(3), []
-    for _ in range(20):
+    for _ in range(60):
         X = rng.uniform(size=(300, 1))
         y = (rng.uniform(size=300) < 0.01).astype(int)
         low, high = SmoothBetaClassifier().fit_counts(X, y, 1).posterior(X[:50]).interval(0.95)
         held.append(np.mean((low < 0.01) & (high > 0.01)))
-    assert np.mean(held) > 0.9
+    assert np.mean(held) > 0.93
 
 
 def test_trials_at_one_point_are_nearly_one_beta():

@@ -42,6 +42,11 @@ def model_of(X, y, **options):
     return SmoothBetaClassifier(bandwidth=0.2).fit(X, y, **options)
 
 
+def of_numbers(X, y):
+    """A model for which no column is a category, whatever its type."""
+    return SmoothBetaClassifier(bandwidth=0.2, categorical_features=None).fit(X, y)
+
+
 def assert_same(a, b, X_of_a, X_of_b):
     ours, theirs = a.posterior(X_of_a), b.posterior(X_of_b)
     np.testing.assert_array_equal(ours.alpha, theirs.alpha)
@@ -70,7 +75,7 @@ def test_a_table_is_learned_as_its_numbers(kind):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool", "Int32", "Float32"])
 def test_columns_of_any_number_type_are_learned(dtype):
     values = np.array([0, 1, 1, 0, 1, 0])
-    model = model_of(pd.DataFrame({"a": pd.Series(values).astype(dtype)}), [0, 1, 0, 1, 0, 1])
+    model = of_numbers(pd.DataFrame({"a": pd.Series(values).astype(dtype)}), [0, 1, 0, 1, 0, 1])
     plain = model_of(values[:, None], [0, 1, 0, 1, 0, 1])
     np.testing.assert_array_equal(model.windows_.totals, plain.windows_.totals)
     np.testing.assert_array_equal(model.bounds_, plain.bounds_)
@@ -88,7 +93,7 @@ def test_text_in_a_table_is_refused_by_the_columns_name(kind):
     columns, _, y = trials()
     columns["day"] = ["monday"] * len(y)
     with pytest.raises(ValueError, match=r"X row 0, column 'day': found 'monday'; .* number"):
-        model_of(TABLES[kind](columns), y)
+        of_numbers(TABLES[kind](columns), y)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -96,6 +101,10 @@ def test_a_missing_value_is_refused_by_the_columns_name(kind):
     columns, _, y = trials()
     columns["day"] = [*columns["day"][:4].tolist(), None, *columns["day"][5:].tolist()]
     with pytest.raises(ValueError, match=r"X row 4, column 'day': found NaN; .* finite"):
+        of_numbers(TABLES[kind](columns), y)
+    with pytest.raises(
+        ValueError, match=r"X row 4, column 'day': found NaN, the first of 1 .*drop"
+    ):
         model_of(TABLES[kind](columns), y)
 
 
