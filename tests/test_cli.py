@@ -960,7 +960,7 @@ def wait_for(found, run):
 def test_an_interrupt_leaves_nothing_behind():
     before = set(os.listdir())
     with subprocess.Popen(
-        [*BETAFIELD, "predict", "line.beta", "--grid", "1000000", "--out", "told.csv"],
+        [*BETAFIELD, "predict", "line.beta", "--grid", "10000000", "--out", "told.csv"],
         stderr=subprocess.PIPE,
         env=environment(),
     ) as run:
