@@ -71,7 +71,7 @@ def tell(curve, others):
     posterior = curve.posterior(at_hours([hour for _, hour in TOLD]))
     mean, (low, high) = posterior.mean(), posterior.interval(0.95)
     for (name, hour), m, a, b in zip(TOLD, mean, low, high, strict=True):
-        print(f"{name:15}{clock(hour)}  {m:4.0%} are late; surely between {a:.0%} and {b:.0%}")
+        print(f"{name:15}{clock(hour)}  {m:4.0%} are late (95 % interval: {a:.0%} to {b:.0%})")
     hour, _, share = shares(others)
     posterior = curve.posterior(at_hours(hour))
     low, high = posterior.interval(0.95)
