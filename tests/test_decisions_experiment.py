@@ -815,7 +815,7 @@ def test_ids_of_no_trial_are_refused_and_nothing_is_counted(trial, message, what
         ({"id": 1}, ValueError, "^trial: found no 'values' in {'id': 1}"),
         ({"id": -1, "values": {}}, ValueError, "^trial, 'id': found -1; a whole number from 0 on"),
         ({"id": 1, "values": [0.5]}, TypeError, "^trial, 'values': found list"),
-        ({"id": 1, "values": {"x": "1"}}, ValueError, "^trial, feature 'x': found '1'"),
+        ({"id": 1, "values": {"x": None}}, ValueError, "^trial, feature 'x': found None"),
         ({"id": 1, "values": {"x": np.nan}}, ValueError, "^trial, feature 'x': found NaN"),
         ({"id": 1, "values": {3: 1.0}}, TypeError, "^trial, feature 3: found int; names must be"),
         ({"id": 1, "values": {}, "why": 3}, TypeError, "^trial, 'why': found int; text"),
@@ -824,6 +824,15 @@ def test_ids_of_no_trial_are_refused_and_nothing_is_counted(trial, message, what
 def test_what_is_no_trial_is_not_read_as_one(wire, error, message):
     with pytest.raises(error, match=message):
         Trial.from_dict(wire)
+
+
+def test_text_is_no_value_of_a_feature_that_is_a_number():
+    experiment = Experiment({"x": (0, 1)}, Everywhere(), random_state=0)
+    wire = experiment.ask().to_dict()
+    wire["values"]["x"] = str(wire["values"]["x"])  # text may be a level, but not of this feature
+    with pytest.raises(ValueError, match=r"^trial: found {'x': '0\."):
+        experiment.tell(wire, success=True)
+    assert experiment.status()["told"] == 0
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", 10**9, 10**400, np.timedelta64(2)])
