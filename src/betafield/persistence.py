@@ -149,7 +149,7 @@ def replacing(name: str) -> Iterator[BinaryIO]:
     except OSError as error:
         why = f"path: {name!r} was not saved: {error.strerror or error}"
         raise OSError(error.errno, why) from error
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 @contextlib.contextmanager
@@ -230,7 +230,7 @@ def _target(name: str) -> tuple[str, int | None]:
     return target, stat.S_IMODE(mode)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Put on disk that a file has a new name, where the system can."""
     # Without it a power cut may bring the old file back: whole, like the new one.
     with contextlib.suppress(OSError):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from betafield import checks
+from betafield.persistence import sync_folder
 
 try:
     import fcntl
@@ -94,7 +95,7 @@ class Journal:
         if size < len(data):
             os.ftruncate(self._file, size)
         os.fsync(self._file)
-        _sync(self.path.parent)
+        sync_folder(str(self.path.parent))
         return size
 
     def _take(self, what: str, line: bytes) -> None:
@@ -161,13 +162,3 @@ class Journal:
         """Close the file."""
         os.fsync(self._file)
         os.close(self._file)
-
-
-def _sync(folder: Path) -> None:
-    """See that a new file is in its folder after a power cut, where folders can be synced."""
-    with contextlib.suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

@@ -102,11 +102,12 @@ class Definition:
         for name, value in (self.values["enough"] or {}).items():
             if checks.one_of("enough", name, ENOUGH) == "trials":
                 checks.whole("enough, trials", value, 1)
-        self._probe()
-
-    def _probe(self) -> None:
-        """Teach a scratch experiment the corners under every context: what fails, fails here."""
         experiment = self.experiment()
+        _require_ranges(self.space)
+        self._probe(experiment)
+
+    def _probe(self, experiment: Experiment) -> None:
+        """Teach a scratch experiment the corners under every context: what fails, fails here."""
         space = self.space
         low, high = ({n: ends[i] for n, ends in space.items()} for i in (0, 1))
         for context in (None, *map(self.context, self.values["contexts"] or {})):
@@ -238,6 +239,14 @@ def _require_informative(context: Any) -> None:
             f"context: found {context.ravel().tolist()}, whose coefficients are equal; an outcome "
             "under it says nothing of π"
         )
+
+
+def _require_ranges(space: Mapping[str, Any]) -> None:
+    """Raise for a feature with levels, for which there are no grids and no pictures."""
+    for name, ends in space.items():
+        is_range = len(ends) == 2 and all(map(checks.is_number, ends))
+        rule = "a feature of a study is a range, [low, high]"
+        checks.require(is_range, f"space, feature {name!r}", ends, rule)
 
 
 def _require_few(what: str, values: Any) -> None:

@@ -23,6 +23,8 @@ from betafield.server.study import Study
 router = APIRouter(tags=["knowing"])
 # Points of a grid, or of a question, at the most.
 MOST_POINTS = 10_000
+# Points per feature of a grid, by the number of features.
+USUAL = {1: 101, 2: 21}
 # Seconds between looks at what has changed, and between signs of life.
 LOOK, ALIVE = 0.25, 15.0
 
@@ -52,8 +54,7 @@ def _points(study: Study, grid: int | None, given: dict[str, list[str]]) -> Any:
     """Return the points that are asked about, one row each."""
     space = study.definition.space
     if not any(given.values()):
-        number = grid or round(101 ** (1 / len(space)) if len(space) > 1 else 101)
-        number = grid or (21 if len(space) == 2 else number)
+        number = grid or USUAL.get(len(space)) or round(101 ** (1 / len(space)))
         if number ** len(space) > MOST_POINTS:
             raise Problem(422, f"grid: found {number} per feature; at most {MOST_POINTS} in all")
         axes = [np.linspace(low, high, number) for low, high in space.values()]
