@@ -468,7 +468,7 @@ CSV_FILES = {
     "missing": (b"a,b\n1,0\n,1\n", "row 1, column 'a'"),
     "missing outcome": (b"a,b\n1,0\n2,\n", "outcome row 1"),
     "ragged": (b"a,b\n1,0\n2,1,3\n", "row 1"),
-    "one class": (b"a,b\n1,0\n2,0\n", "one class only"),
+    "one class": (b"a,b\n1,no\n2,no\n", "one class only"),
 }
 
 
