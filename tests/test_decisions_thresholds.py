@@ -56,6 +56,7 @@ def test_the_usual_strategy_is_that_of_the_goal_the_space_and_the_model():
     assert "P(π > 0.45)" in used(LevelSet(0.45, under=[0.0, 1.0, 0.0]))
 
 
+@pytest.mark.long
 def test_thresholds_of_guessed_answers_are_found():
     errors, held = [], []
     for seed in range(3):
