@@ -47,9 +47,11 @@ def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, 
     T = np.zeros((a * b, c))
     for start in range(0, len(weight), POINTS):
         at = slice(start, start + POINTS)
-        # Turned before they are multiplied, not after: the product is much larger.
-        first, second = (np.ascontiguousarray(C.T) for C in (C0[at, :a], C1[at, :b]))
-        scales = ((weight[at] * first)[:, None] * second).reshape(a * b, -1)
+        scales = weight[None, at]
+        if a * b > 1:  # else they are ones
+            # Turned before they are multiplied, not after: the product is much larger.
+            first, second = (np.ascontiguousarray(C.T) for C in (C0[at, :a], C1[at, :b]))
+            scales = ((scales * first)[:, None] * second).reshape(a * b, -1)
         add_product(scales, np.ascontiguousarray(C2[at, :c]), WHOLE, T)
     return T.reshape(a, b, c)
 
