@@ -135,6 +135,8 @@ def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, A
 def _objects(X: Any, name: str) -> npt.NDArray[Any]:
     if _has_words_of_its_own(X):
         return _numbers(X, None, name)  # which raises
+    if type(X) is np.ndarray and X.dtype.kind in "biuf":
+        return X  # an object per number would cost more than a fit
     checks.refuse_masked(name, X)
     try:
         return np.asarray(X, dtype=object)

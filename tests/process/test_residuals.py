@@ -12,10 +12,19 @@ from scipy.stats import norm
 
 from betafield import contexts
 from betafield.process import averages, law, mixtures, residuals
-from betafield.process.ladder import UNIT, WIDTHS, Left, rung, units, window_means, window_sums
+from betafield.process.ladder import (
+    UNIT,
+    WIDTHS,
+    Left,
+    Values,
+    climb,
+    units,
+    window_means,
+    window_sums,
+)
 from betafield.process.links import LOGIT, SOFT
 from betafield.process.rows import Rows
-from betafield.process.trees import Trees
+from betafield.process.trees import About, Trees
 from betafield.windows.base import CHEBYSHEV, Places
 from betafield.windows.brute import Brute
 
@@ -39,6 +48,7 @@ def test_sums_are_those_of_windows(places, queries, stretch):
     for b, width in enumerate(WIDTHS):
         total = trees.sums(queries, stretch, float(width))
         np.testing.assert_array_equal(total, found[:, b] / UNIT)
+        np.testing.assert_array_equal(About(trees, queries).sums(stretch, b), total)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
     own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none
@@ -55,7 +65,11 @@ def test_sums_are_those_of_windows(places, queries, stretch):
 
 def check_means(queries, places, values, remaining, stretch, left, weight):
     """Means over windows are those of what remains; of nothing, none."""
-    means = window_means(queries, places, values, weight, stretch, left)
+    # Places that are asked for in another order than that of the table have other columns.
+    order = np.random.default_rng(3).permutation(len(places))
+    rows, column = np.arange(len(queries))[::-1], np.argsort(order)
+    table = Values(np.ascontiguousarray(values[::-1, order]), rows.copy(), column)
+    means = window_means(queries, places, table, weight, stretch, left)
     apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
     for b, width in enumerate(WIDTHS):
         held = (apart <= width) * remaining
@@ -66,10 +80,18 @@ def check_means(queries, places, values, remaining, stretch, left, weight):
 def test_rungs_at_the_very_ends_of_windows():
     for width in WIDTHS[1:-1]:
         for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
-            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0, False)
-            assert found == np.searchsorted(WIDTHS, reach)
-    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0, False) == 1
-    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0, False) == len(WIDTHS) - 1
+            assert rung(reach) == np.searchsorted(WIDTHS, reach)
+    assert [rung(reach) for reach in (0.0, 5e-324, 1e-300)] == [0, 1, 1]
+    assert rung(1e300) == len(WIDTHS) - 1
+    assert rung(0.25, 0.25, is_round=True) == rung(2.0**0.5 / 4.0)
+
+
+def rung(*reach, is_round=False):
+    """Return the window of a place that is so far away along each feature."""
+    found, rungs = np.empty(1), np.empty(1, dtype=np.int64)
+    places = np.array(reach)[:, None]
+    climb(np.zeros(len(reach)), places, len(WIDTHS), is_round, found, rungs)
+    return rungs[0]
 
 
 @pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])

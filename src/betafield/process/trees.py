@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._locks import cached
-from betafield.process.ladder import stretched, unit_of, units
+from betafield.process.ladder import WIDTHS, stretched, unit_of, units, window_sums
 from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
+
+# Places up to which looking at every one is quicker than a tree per width.
+FEW = 1_500
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,11 @@ class Trees:
         forest = self._forest(tuple(stretch.tolist()))
         return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
 
+    def ladder(self, queries: Floats, stretch: Floats) -> Floats:
+        """Return the sums over windows of all widths, shape (q, widths, k), from every place."""
+        counts = units(self.values, self._unit)
+        return window_sums(queries, self.x, counts, stretch, self.kinds) / self._unit
+
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
         if stretch not in self._forests:
             axes = np.ascontiguousarray(stretched(self.x, np.array(stretch), self.kinds).T)
@@ -63,4 +71,35 @@ class Trees:
 
     @cached
     def _forests(self) -> dict[tuple[float, ...], Forest]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """Sums over windows of many stretches and widths about the same queries.
+
+    Where places are few, those of all widths at once, unless only one feature is looked at.
+
+    Parameters
+    ----------
+    trees : Trees
+        What is added up.
+    queries : array of shape (q, d)
+        Points.
+    """
+
+    trees: Trees
+    queries: Floats
+
+    def sums(self, stretch: Floats, b: int) -> Floats:
+        """Return the sums over windows of one of the widths, shape (q, k)."""
+        if len(self.trees.x) > FEW or np.count_nonzero(stretch) == 1:
+            return self.trees.sums(self.queries, stretch, float(WIDTHS[b]))
+        key = tuple(stretch.tolist())
+        if key not in self._kept:
+            self._kept[key] = self.trees.ladder(self.queries, stretch)
+        return self._kept[key][:, b]
+
+    @cached
+    def _kept(self) -> dict[tuple[float, ...], Floats]:
         return {}
