@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,7 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import betafield
-from betafield import SmoothBetaClassifier
+from betafield import SmoothBetaClassifier, report
+from betafield.answers.levels import differences
+from betafield.answers.lines import typical
+from betafield.observed import observed
+from betafield.plots import FieldDisplay
 
 SITES = ["bonn", "kiel", "ulm", "jena", "trier"]
 
@@ -460,3 +465,87 @@ def test_trials_against_a_monotone_field_are_told_beside_categories():
     X, y = doses(400, seed=2)
     with pytest.warns(betafield.FieldWarning, match="never rises along 'dose'"):
         SmoothBetaClassifier(monotonic_cst={"dose": -1}, bounds=[(0, 1)]).fit(X, y)
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", 0.3])
+def test_levels_differ_as_draws_say(bandwidth):
+    model = SmoothBetaClassifier(bandwidth).fit(X[["site", "dose"]], Y)
+    seen = observed(model)
+    found = differences(model.field_, 0, seen.points, seen.trials)
+    assert found.labels == sorted(SITES)
+    counts = X["site"].value_counts()
+    assert found.trials.tolist() == [counts[site] for site in sorted(SITES)]
+    dose = typical(model.field_, 64)[:, 1]
+    each = [
+        model.draws(pd.DataFrame({"site": site, "dose": dose}), 400, random_state=0).mean(axis=1)
+        for site in sorted(SITES)
+    ]
+    apart = np.array(each) - np.average(each, axis=0, weights=found.trials)
+    np.testing.assert_allclose(found.difference[:, 0], apart.mean(axis=1), atol=0.03)
+    np.testing.assert_allclose(found.above, (apart > 0).mean(axis=1), atol=0.12)
+    # Means add up to nothing, and levels that are known better have narrower intervals.
+    np.testing.assert_allclose(found.trials @ found.difference[:, 0], 0.0, atol=1e-9)
+    assert found.above[sorted(SITES).index("trier")] > 0.95
+
+
+def test_windows_of_levels_err_by_themselves():
+    model = SmoothBetaClassifier(0.3).fit(X[["site", "dose"]], Y)
+    asked = pd.DataFrame({"site": SITES, "dose": 0.5})
+    draws = model.draws(asked, 2_000, random_state=0)
+    # Noise has a finite number of waves; before, all correlations were 1.
+    assert np.abs(np.corrcoef(draws.T) - np.eye(5)).max() < 0.5
+
+
+def test_a_curve_per_level_is_that_of_the_level(model):
+    shown = FieldDisplay.from_estimator(model, by="site", at={"old": True}, grid_resolution=7)
+    order = X["site"].value_counts()
+    assert [order[name] for name in shown.events] == sorted(order, reverse=True)
+    for k, site in enumerate(shown.events):
+        alone = FieldDisplay.from_estimator(
+            model, features="dose", at={"site": site, "old": True}, grid_resolution=7
+        )
+        for name in ("mean", "low", "high"):
+            assert np.array_equal(getattr(shown, name)[:, k], getattr(alone, name))
+    assert shown.by == "P(success) by site"
+    assert shown.at == {"old": "True"}
+    labels = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert labels[:5] == list(shown.events)
+    plt.close("all")
+
+
+def test_the_largest_levels_have_curves_and_that_is_said():
+    rng = np.random.default_rng(0)
+    many = pd.DataFrame({"who": [f"w{i % 8 if i < 80 else i % 5}" for i in range(120)]})
+    many["dose"] = rng.random(120)
+    model = SmoothBetaClassifier(0.5).fit(many, rng.random(120) < 0.5)
+    shown = FieldDisplay.from_estimator(model, by="who")
+    assert set(shown.events) == {f"w{i}" for i in range(5)}
+    assert shown.by == "P(success) by who: the 5 of 8 levels with most trials"
+    assert shown.ax_.get_legend().get_title().get_text() == shown.by
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"by": "dose"}, "by: found 'dose'; the categories are site, old"),
+        ({"by": "town"}, "by: found 'town'"),
+        ({"by": "site", "lipschitz": 1.0}, "lipschitz: found 1.0 with by"),
+        ({"by": "site", "at": {"site": "ulm"}}, "at: found 'site', whose levels"),
+        ({"by": "site", "features": ["dose", "old"]}, "features: .*one feature is needed"),
+    ],
+)
+def test_curves_per_level_that_cannot_be_are_refused(model, options, said):
+    with pytest.raises(ValueError, match=said):
+        FieldDisplay.from_estimator(model, **options)
+
+
+def test_the_report_says_who_differs(model):
+    page = report.html(model)
+    assert "How levels of" in page
+    seen = observed(model)
+    found = differences(model.field_, 0, seen.points, seen.trials)
+    most = int(np.argmax(np.abs(found.difference[:, 0])))
+    assert f"{100 * found.difference[most, 0]:+.1f}".replace("-", "−") in page
+    for site in SITES:
+        assert site in page
