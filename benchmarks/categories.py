@@ -177,8 +177,9 @@ def folded(
     losses: dict[str, list[float]] = {}
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         context = None if guess is None else guess[train]
+        rows = {} if n.max() == 1 else {"overdispersion": "auto"}  # as rows of many trials may have
         model = SmoothBetaClassifier().fit_counts(
-            X.iloc[train], k[train], n[train], context=context
+            X.iloc[train], k[train], n[train], context=context, **rows
         )
         p = model.posterior(X.iloc[test])
         p = p.mean() if guess is None else p.under(guess[test]).mean()
@@ -218,7 +219,7 @@ def run_real(folder: Path, rows: int) -> None:
     X = codling[["cultivar", "dose", "ct"]]
     folded("codling (cultivar)", X, codling["dead"], codling["insects"], background)
     ome = pd.read_csv(folder / "ome.csv")
-    names = [c for c in ("noise", "ID", "id", "ome") if c in ome]
+    names = ["noise", "id"]
     X = ome[[*names, "loud", "age"]].astype(dict.fromkeys(names, str))
     chance = np.tile(np.atleast_2d(contexts.guess_lapse(guess=0.5)), (len(ome), 1))
     folded(f"ome ({', '.join(names)})", X, ome["correct"], ome["trials"], chance)

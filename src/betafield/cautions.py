@@ -155,7 +155,8 @@ def _of_signs(field: SmoothField) -> Iterator[str]:
         if not sign:
             continue
         members = field.smooth[0].members
-        found = evidence([member.mode for member in members], shares(members), a, sign)
+        along = field.features.numeric.index(a)
+        found = evidence([member.mode for member in members], shares(members), along, sign)
         if found < AGAINST:
             name = f"column {a}" if field.features.names is None else repr(field.features.names[a])
             yield (

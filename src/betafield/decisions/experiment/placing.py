@@ -25,7 +25,7 @@ from betafield._locks import cached
 from betafield.decisions.experiment.acquisition import STRATEGIES, Scene, Scores
 from betafield.decisions.experiment.goals import PLAIN, Goal
 from betafield.decisions.experiment.history import History
-from betafield.decisions.experiment.learner import Learner
+from betafield.decisions.experiment.learner import Learner, categories_of
 from betafield.decisions.experiment.neighbours import Neighbours
 from betafield.decisions.experiment.standing import StandingPoints
 from betafield.decisions.space import Space
@@ -195,7 +195,7 @@ class Placing:
                 rows = _matching(rows, held)
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
-            points = self._points(rows)
+            points = self._points(self.space.coded(rows, categories_of(field)))
             ask = functools.partial(points.posterior, field)
             scene = Scene(self.space, field, self.goal, rows, ask, self.seed)
             self._last = field, key, scene
@@ -208,7 +208,7 @@ class Placing:
         return self._standing
 
     def _at(self, field: AnyField, rows: Floats) -> Scene:
-        ask = functools.partial(field.posterior, rows)
+        ask = functools.partial(field.posterior, self.space.coded(rows, categories_of(field)))
         return Scene(self.space, field, self.goal, rows, ask, self.seed)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
@@ -259,6 +259,9 @@ class Placing:
         if distances is not None:
             free &= distances(rows) >= self.spread
         if not free.any():
+            if self.space.is_finite and not self.spread:
+                times = same.sum(axis=1)
+                return np.asarray(times == times.min())
             if self.spread:
                 what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
             else:
