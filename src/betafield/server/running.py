@@ -103,7 +103,7 @@ def serve(served: Served, tell: Callable[[str, str], None]) -> None:
         origins=served.origins,
         rate=served.rate,
     )
-    made = _made(app.state.hub.studies, served.study)
+    made = _made(app.hub.studies, served.study)
     listening = _listening(served.host, served.port)
     config = uvicorn.Config(
         app,
@@ -118,7 +118,7 @@ def serve(served: Served, tell: Callable[[str, str], None]) -> None:
     logs.start()
     address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
     _announce(tell, address, served, token, made)
-    _Server(config, app.state.hub).run([listening])
+    _Server(config, app.hub).run([listening])
 
 
 def _announce(
