@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from betafield import contexts
-from betafield.process import averages, law, mixtures, residuals
+from betafield.process import averages, ladder, law, mixtures, residuals, trees
 from betafield.process.ladder import UNIT, WIDTHS, Left, rung, units, window_means, window_sums
 from betafield.process.links import LOGIT, SOFT
 from betafield.process.rows import Rows
@@ -22,22 +22,30 @@ from betafield.windows.brute import Brute
 coordinates = st.sampled_from([0.0, 2.0**-9, 2.0**-8, 0.25, 0.25 + 2.0**-9, 0.3, 0.75, 1.0])
 
 
+@pytest.mark.parametrize(("few", "pairs"), [(0, 0), (trees.FEW, ladder.FEW_PAIRS), (trees.FEW, 7)])
 @given(
     hnp.arrays(float, st.tuples(st.integers(1, 30), st.just(2)), elements=coordinates),
     hnp.arrays(float, st.tuples(st.integers(1, 5), st.just(2)), elements=coordinates),
     st.sampled_from([(1.0, 1.0), (1.0, 0.25), (1.0, 0.0), (0.0, 1.0)]),
 )
-def test_sums_are_those_of_windows(places, queries, stretch):
-    stretch = np.array(stretch)
+def test_sums_are_those_of_windows(few, pairs, places, queries, stretch):
+    """By trees and kernels, without, and some queries at a time."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(trees, "FEW", few)
+        patched.setattr(ladder, "FEW_PAIRS", pairs)
+        check_sums(places, queries, np.array(stretch))
+
+
+def check_sums(places, queries, stretch):
     columns = np.random.default_rng(0).integers(0, 2**40, (len(places), 3))
     found = window_sums(queries, places, columns, stretch)
     index = Brute.build(Places((places * stretch).T, columns.T), CHEBYSHEV)
     for b, width in enumerate(WIDTHS):
         radius = width if np.isfinite(width) else 10.0
         np.testing.assert_array_equal(found[:, b], index.sums(queries * stretch, radius))
-    trees = Trees(places, columns / UNIT)
+    grown = Trees(places, columns / UNIT)
     for b, width in enumerate(WIDTHS):
-        total = trees.sums(queries, stretch, float(width))
+        total = grown.sums(queries, stretch, float(width))
         np.testing.assert_array_equal(total, found[:, b] / UNIT)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
@@ -68,6 +76,22 @@ def test_rungs_at_the_very_ends_of_windows():
         for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
             found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0, False)
             assert found == np.searchsorted(WIDTHS, reach)
+            at = ladder._rungs(np.zeros((1, 1)), np.array([[reach]]), False)
+            assert at == found
+
+
+@given(
+    hnp.arrays(float, st.tuples(st.integers(1, 9), st.integers(1, 3)), elements=st.floats(-9, 9))
+)
+@pytest.mark.parametrize("is_round", [False, True])
+def test_rungs_of_any_distances(is_round, places):
+    queries = places[::-1] / 3.0
+    found = ladder._rungs(queries, places, is_round)
+    for i, j in np.ndindex(found.shape):
+        assert found[i, j] == rung(queries, places, len(WIDTHS), i, j, is_round)
+
+
+def test_rungs_at_the_ends_of_numbers():
     assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0, False) == 1
     assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0, False) == len(WIDTHS) - 1
 

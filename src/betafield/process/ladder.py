@@ -9,6 +9,9 @@ trees of windows (`trees`) are quicker, and are compared with it.
 
 Columns are whole numbers, not negative, as trees take them, so that sums do not depend on any
 order; `units` turns values into them.
+
+NumPy does this for few pairs of a query and a place, because users wait for compilers; a kernel
+adds up the same for many.
 """
 
 from __future__ import annotations
@@ -31,8 +34,14 @@ UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
 # What remains of a sum if nothing but rounding does, in units of the sum, at the most.
 NOTHING = 1e-9
+# Pairs of a query and a place up to which no kernel is compiled.
+FEW_PAIRS = 1 << 20
+# Below this every whole number is a float.
+EXACT = 2.0**53
 # The mantissa of √2: widths are 2^e or this times 2^e.
 ROOT = math.sqrt(0.5)
+# Bits of the fraction of a float, and what is added to its exponent.
+FRACTION, BIAS = 52, 1023
 
 
 def unit_of(values: Floats) -> float:
@@ -73,10 +82,61 @@ def window_sums(
     -------
     integer array of shape (q, widths, k)
     """
-    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    if len(queries) * len(places) <= FEW_PAIRS and columns.sum(axis=0).max(initial=0) < EXACT:
+        return _few_sums(at, held, columns, bool(kinds))
+    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
     _ladder(at, held, columns, bool(kinds), out)
     return out
+
+
+def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
+    """Return what `_ladder` adds up. Floats are exact, because sums are below 2⁵³."""
+    cell = _cells(_rungs(queries, places, is_round))
+    shape = len(queries), len(places)
+    found = [_added(cell, np.broadcast_to(column, shape)) for column in columns.T.astype(float)]
+    return np.cumsum(np.stack(found, axis=-1), axis=1).astype(np.int64)
+
+
+def _rungs(queries: Floats, places: Floats, is_round: bool) -> Ints:
+    """Return the narrowest window of each query that holds each place, as `rung` does.
+
+    Widths go up by factors of √2, and the bits of floats, as whole numbers, are in their order. One
+    less than those of a distance has the exponent of the power of 2 below it; widths between two
+    powers are passed where the fraction is that of √2 or more.
+    """
+    reach, apart = np.zeros((2, len(queries), len(places)))
+    for q, x in zip(queries.T, places.T, strict=True):
+        np.abs(np.subtract.outer(q, x, out=apart), out=apart)
+        if is_round:
+            reach += np.square(apart, out=apart)
+        else:
+            np.maximum(reach, apart, out=reach)
+    if is_round:
+        np.sqrt(reach, out=reach)
+    is_apart = reach > 0.0
+    below = reach.view(np.int64)
+    below -= 1
+    steps = below >> FRACTION
+    below += (1 << FRACTION) - (int(np.array(ROOT).view(np.int64)) & ((1 << FRACTION) - 1))
+    below >>= FRACTION
+    steps += below
+    steps -= 2 * (BIAS - 10)
+    np.clip(steps, 1, len(WIDTHS) - 1, out=steps)
+    steps *= is_apart
+    return steps
+
+
+def _cells(rung: Ints) -> Ints:
+    """Return the cell of a table of queries and widths that each pair is added to."""
+    return rung + len(WIDTHS) * np.arange(len(rung))[:, None]
+
+
+def _added(cell: Ints, values: Floats) -> Floats:
+    """Return the sums of values (q, r) in each cell, in the order of places."""
+    shape = len(cell), len(WIDTHS)
+    held = np.bincount(cell.ravel(), values.ravel(), shape[0] * shape[1])
+    return np.asarray(held, dtype=np.float64).reshape(shape)
 
 
 class Left(NamedTuple):
@@ -116,11 +176,46 @@ def window_means(
     no place, or nothing but what is left out.
     """
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
-    shape = len(queries), len(WIDTHS)
-    total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    _mean_ladder(at, held, values, weight, *left, bool(kinds), size, whole, total)
+    block = max(1, FEW_PAIRS // max(1, len(places)))
+    found = [
+        _means(at, held, values, weight, left, slice(i, i + block), bool(kinds))
+        for i in range(0, len(queries), block)
+    ]
+    return np.concatenate([np.empty((0, len(WIDTHS))), *found])
+
+
+def _means(
+    queries: Floats,
+    places: Floats,
+    values: Floats,
+    weight: Floats,
+    left: Left,
+    some: slice,
+    is_round: bool,
+) -> Floats:
+    """Return the weighted means over windows of some queries."""
+    rung = _rungs(queries[some], places, is_round)
+    cell = _cells(rung)
+    total = _added(cell, weight * values[some])
+    whole = _added(cell, np.broadcast_to(weight, cell.shape))
+    size = whole.copy()
+    query, item = _left_out(left, some)
+    at = query, rung[query, left.place[item]]
+    np.subtract.at(total, at, left.weight[item] * left.value[item])
+    np.subtract.at(size, at, left.weight[item])
+    total, size, whole = (np.cumsum(each, axis=1) for each in (total, size, whole))
     is_held = size > NOTHING * whole
-    return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
+    return np.asarray(np.divide(total, size, out=np.full(size.shape, np.nan), where=is_held))
+
+
+def _left_out(left: Left, some: slice) -> tuple[Ints, Ints]:
+    """Return pairs of a query, counted among some, and an item of a place that it leaves out."""
+    number = left.last[some] - left.first[some]
+    query = np.repeat(np.arange(len(number)), number)
+    start = left.first[some] - np.cumsum(number) + number
+    item = np.arange(len(query)) + start[query]
+    is_there = left.place[item] >= 0
+    return query[is_there], item[is_there]
 
 
 def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
@@ -143,45 +238,6 @@ def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out:
         for b in range(1, widths):
             for c in range(k):
                 out[i, b, c] += out[i, b - 1, c]
-
-
-@kernel
-def _mean_ladder(
-    queries: Floats,
-    places: Floats,
-    values: Floats,
-    weight: Floats,
-    own: Ints,
-    less: Floats,
-    lost: Floats,
-    first: Ints,
-    last: Ints,
-    is_round: bool,
-    size: Floats,
-    whole: Floats,
-    total: Floats,
-) -> None:
-    """Add up weights, and weighted values[i, j], of the places j within every width of query i.
-
-    `whole` are the weights before anything is left out.
-    """
-    widths = total.shape[1]
-    for i in range(len(queries)):
-        for j in range(len(places)):
-            b = rung(queries, places, widths, i, j, is_round)
-            total[i, b] += weight[j] * values[i, j]
-            whole[i, b] += weight[j]
-        for b in range(widths):
-            size[i, b] = whole[i, b]
-        for k in range(first[i], last[i]):
-            if own[k] >= 0:
-                b = rung(queries, places, widths, i, own[k], is_round)
-                total[i, b] -= less[k] * lost[k]
-                size[i, b] -= less[k]
-        for b in range(1, widths):
-            total[i, b] += total[i, b - 1]
-            size[i, b] += size[i, b - 1]
-            whole[i, b] += whole[i, b - 1]
 
 
 @inlined

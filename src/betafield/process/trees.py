@@ -8,11 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._locks import cached
-from betafield.process.ladder import stretched, unit_of, units
+from betafield.process.ladder import WIDTHS, stretched, unit_of, units, window_sums
 from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Places and queries up to which sums of all widths at once are as quick as trees, and need nothing
+# compiled.
+FEW = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,25 @@ class Trees:
         self, queries: Floats, stretch: Floats, width: float, n_jobs: int | None = None
     ) -> Floats:
         """Return the sums of values over windows about queries, shape (q, k)."""
+        if self._are_few(queries, stretch) and width in WIDTHS:
+            return self._laddered(queries, stretch)[:, WIDTHS.searchsorted(width)] / self._unit
         forest = self._forest(tuple(stretch.tolist()))
         return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
+
+    def _are_few(self, queries: Floats, stretch: Floats) -> bool:
+        """Return whether all pairs are looked at. Along one feature, searching is quicker."""
+        is_plane = bool(self.kinds) or int(np.count_nonzero(stretch)) > 1
+        return is_plane and max(len(queries), len(self.x)) <= FEW
+
+    def _laddered(self, queries: Floats, stretch: Floats) -> Ints:
+        """Return sums over windows of every width, which are asked for one after another."""
+        key = queries.tobytes(), stretch.tobytes()
+        known = self._last.get("sums")
+        if known is None or known[0] != key:
+            columns = units(self.values, self._unit)
+            known = key, window_sums(queries, self.x, columns, stretch, self.kinds)
+            self._last["sums"] = known
+        return known[1]
 
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
         if stretch not in self._forests:
@@ -60,6 +82,11 @@ class Trees:
     @cached
     def _unit(self) -> float:
         return unit_of(self.values)
+
+    @cached
+    def _last(self) -> dict[str, tuple[tuple[bytes, bytes], Ints]]:
+        """The sums that were asked for last, and about what."""
+        return {}
 
     @cached
     def _forests(self) -> dict[tuple[float, ...], Forest]:
