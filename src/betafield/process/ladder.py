@@ -9,6 +9,9 @@ trees of windows (`trees`) are quicker, and are compared with it.
 
 Columns are whole numbers, not negative, as trees take them, so that sums do not depend on any
 order; `units` turns values into them.
+
+NumPy does this for few pairs of a query and a place, because users wait for compilers; a kernel
+adds up the same for many.
 """
 
 from __future__ import annotations
@@ -36,6 +39,10 @@ NOTHING = 1e-9
 # Widths are 2^e or √2 times that, whose mantissa is the last of these.
 BITS, NARROWEST, MANTISSA = 52, 1023 - 9, 2**52 - 1
 ROOT = struct.unpack("<q", struct.pack("<d", math.sqrt(2.0)))[0] & MANTISSA
+# Pairs of a query and a place up to which no kernel is compiled.
+FEW_PAIRS = 1 << 20
+# Below this every whole number is a float.
+EXACT = 2.0**53
 
 
 def unit_of(values: Floats) -> float:
@@ -57,7 +64,12 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
 
 
 def window_sums(
-    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+    queries: Floats,
+    places: Floats,
+    columns: Ints,
+    stretch: Floats,
+    kinds: Kinds = (),
+    few: int = FEW_PAIRS,
 ) -> Ints:
     """Return the sums of columns over the windows of every width.
 
@@ -71,15 +83,47 @@ def window_sums(
         By which distances are multiplied; a feature of 0 is not looked at.
     kinds : tuple of str
         What every feature is; none: all are lines.
+    few : int
+        Pairs of a query and a place up to which nothing is compiled.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
-    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
+    if len(queries) * len(places) <= few and columns.sum(axis=0).max(initial=0) < EXACT:
+        return _few_sums(at, held, columns, bool(kinds))
+    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
     _ladder(at, np.ascontiguousarray(held.T), columns, bool(kinds), out)
     return out
+
+
+def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
+    """Return what `_ladder` adds up. Floats are exact, because sums are below 2⁵³."""
+    rungs = narrowest_windows(queries, places, is_round)
+    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
+    shape = len(queries), len(WIDTHS), columns.shape[1]
+    found = np.empty(shape)
+    for c, column in enumerate(columns.T.astype(np.float64)):
+        values = np.broadcast_to(column, rungs.shape).ravel()
+        found[..., c] = np.bincount(cell, values, shape[0] * shape[1]).reshape(shape[:2])
+    return np.cumsum(found, axis=1).astype(np.int64)
+
+
+def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
+    """Return the narrowest window of each query that holds each place, as `climb` does."""
+    reach, apart = np.zeros((2, len(queries), len(places)))
+    for q, x in zip(queries.T, places.T, strict=True):
+        np.abs(np.subtract.outer(q, x, out=apart), out=apart)
+        if is_round:
+            reach += np.square(apart, out=apart)
+        else:
+            np.maximum(reach, apart, out=reach)
+    if is_round:
+        np.sqrt(reach, out=reach)
+    below = reach.view(np.int64) - 1
+    rungs = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
+    return np.where(reach > 0.0, np.clip(rungs, 1, len(WIDTHS) - 1), 0)
 
 
 class Left(NamedTuple):
