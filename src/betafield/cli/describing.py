@@ -189,4 +189,4 @@ def _is_ranged(facts: Facts) -> bool:
 
 def _contexts(facts: Facts) -> str:
     shared = f"shared by {facts['parameters']['sharing']!r}"
-    return f"trials were distorted; {shared if _has_windows(facts) else 'each by its own'}"
+    return f"trials were distorted; {shared if _has_windows(facts) else 'each as its context says'}"
