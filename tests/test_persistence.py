@@ -26,6 +26,7 @@ from tests.killing import killed_saves
 from tests.mutating import KIND, forged, mutations, parsed, small, what_is_found
 
 from betafield import Prior, SmoothBetaClassifier, contexts, persistence, state
+from betafield.decisions import Experiment, LevelSet
 from betafield.estimators import load
 from betafield.posteriors import reference
 from betafield.process.found import Component
@@ -439,9 +440,16 @@ def test_other_files_are_told_from_ours(data, tmp_path):
         load(tmp_path / "model")
 
 
-def test_another_kind_of_object_is_told(tmp_path):
-    persistence.write(tmp_path / "a", "experiment", {}, {})
-    with pytest.raises(ValueError, match=r"holds 'experiment', not 'SmoothBetaClassifier'"):
+@pytest.mark.parametrize("kind", ["experiment", ["Experiment"], {}])
+def test_another_kind_of_object_is_told(tmp_path, kind):
+    persistence.write(tmp_path / "a", kind, {}, {})
+    with pytest.raises(ValueError, match=rf"holds {re.escape(repr(kind))}, not 'Smooth"):
+        load(tmp_path / "a")
+
+
+def test_who_reads_another_kind_is_told(tmp_path):
+    Experiment({"x": (0, 1)}, LevelSet(0.5)).save(tmp_path / "a")
+    with pytest.raises(ValueError, match=r"'Experiment', not .*; Experiment\.load reads it"):
         load(tmp_path / "a")
 
 

@@ -56,6 +56,13 @@ VERSION = 2
 START = struct.Struct("<8sII")
 ALIGN = 64
 DIGEST = 32
+# Who reads a file of each kind.
+READERS = {
+    "SmoothBetaClassifier": "betafield.load",
+    "Experiment": "Experiment.load",
+    "bandit": "FieldBandit.load",
+    "tracker": "RiskTracker.load",
+}
 DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "<f8")
 # Bytes of a header: as objects, hostile JSON takes thirty times its length.
 MOST_HEADER = 1 << 22
@@ -276,7 +283,9 @@ def read(path: Any, kind: str) -> tuple[Any, Arrays]:
         _require_size(name, size, block, layout)
         _require_hash(name, file, size - DIGEST)
         if header["kind"] != kind:
-            raise _refusal(name, f"holds {_short(header['kind'])}, not {kind!r}")
+            reader = READERS.get(str(header["kind"]))
+            hint = f"; {reader} reads it" if reader else ""
+            raise _refusal(name, f"holds {_short(header['kind'])}, not {kind!r}{hint}")
         file.seek(START.size + length)
         _require_zeros(name, file, block - START.size - length)
         return header["values"], {a.name: _array(name, file, a) for a in layout}
