@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,16 @@ from hypothesis import strategies as st
 
 import betafield
 from betafield import SmoothBetaClassifier, contexts, guarantees
-from betafield.cli import UsageError, distortions, main, options, reference, terminal, writing
+from betafield.cli import (
+    UsageError,
+    distortions,
+    main,
+    options,
+    predicting,
+    reference,
+    terminal,
+    writing,
+)
 from betafield.estimators import load
 
 ROOT = Path(__file__).parent.parent
@@ -183,6 +193,7 @@ def lines_of_the_tutorial():
     return [line for block in blocks for line in block.splitlines()]
 
 
+@pytest.mark.filterwarnings("always:X. left out")
 def test_every_line_of_the_tutorial_runs(say, here):
     lines = lines_of_the_tutorial()
     assert len(lines) >= 12
@@ -190,6 +201,8 @@ def test_every_line_of_the_tutorial_runs(say, here):
     write_csv(
         here / "districts.csv", ["district", "people", "lon", "lat"], *map(np.array, districts)
     )
+    text = "dose;cured\n" + "".join(f"{i};{i % 3 // 2}\n" for i in range(30)) + ";1\n"
+    (here / "export.csv").write_text(text)
     for line in lines:
         command, _, target = line.partition(" > ")
         if not line.startswith("betafield "):  # a pipe, which takes a shell
@@ -455,8 +468,8 @@ def test_nothing_is_guessed_in_doubt(refuse, names, columns, match):
 # Wrong ways to fit -------------------------------------------------------------------------
 
 CSV_FILES = {
-    "semicolons": (b"a;b\n1;0\n2;1\n", r"separated by semicolons \(';'\)"),
-    "tabs": (b"a\tb\n1\t0\n2\t1\n", "separated by tabs"),
+    "semicolons": (b"a;b\n1;0\n2;1\n", r"separated by semicolons, not by ','; .*--separator ';'"),
+    "tabs": (b"a\tb\n1\t0\n2\t1\n", "separated by tabs.*--separator tab"),
     "empty": (b"", "is empty"),
     "blank": (b"\n\n", "is empty"),
     "header": (b"a,b\n", "no rows"),
@@ -464,11 +477,11 @@ CSV_FILES = {
     "latin1 cells": (b"a,b\n1,caf\xe9\n2,th\xe9\n", "UTF8"),
     "utf16": ("a,b\n1,0\n2,1\n".encode("utf-16"), "UTF-16"),
     "twice": (b"a,b,b\n1,0,1\n2,1,1\n", "2 columns 'b'"),
-    "word": (b"a,b\n1,0\nx,1\n", "row 1, column 'a'.*'x'"),
-    "missing": (b"a,b\n1,0\n,1\n", "row 1, column 'a'"),
-    "missing outcome": (b"a,b\n1,0\n2,\n", "outcome row 1"),
-    "ragged": (b"a,b\n1,0\n2,1,3\n", "row 1"),
-    "one class": (b"a,b\n1,0\n2,0\n", "one class only"),
+    "word": (b"a,b\n1,0\nx,1\n", "line 3 of .*, column 'a'.*'x'"),
+    "missing": (b"a,b\n1,0\n,1\n", "line 3 of .*, column 'a'"),
+    "missing outcome": (b"a,b\n1,0\n2,\n", "line 3 of .*: outcome"),
+    "ragged": (b"a,b\n1,0\n2,1,3\n", "line 3 of"),
+    "one class": (b"a,b\n1,no\n2,no\n", "one class only"),
 }
 
 
@@ -550,7 +563,7 @@ def test_a_failure_leaves_the_old_file(refuse):
     before = Path("line.beta").read_bytes()
     Path("bad.csv").write_text("a,b\n1,0\nx,1\n")
     asked = ["--features", "a", "--outcome", "b", "--out", "line.beta", "--force"]
-    refuse(1, "row 1", "fit", "bad.csv", *asked)
+    refuse(1, "line 3 of bad.csv", "fit", "bad.csv", *asked)
     assert Path("line.beta").read_bytes() == before
 
 
@@ -607,7 +620,7 @@ def test_wrong_ways_to_average(refuse, status, match, arguments):
 
 def test_points_without_an_area_are_refused(refuse, here):
     write_csv(here / "d.csv", ["area", "difficulty"], ["a", ""], [0.1, 0.2])
-    refuse(1, "d.csv: area row 1: found nothing", "average", "line.beta", "--by", "d.csv")
+    refuse(1, "line 3 of d.csv: area: found nothing", "average", "line.beta", "--by", "d.csv")
     write_csv(here / "d.csv", ["area", "difficulty", "w"], ["a", "b"], [0.1, 0.2], [1, 0])
     told = ("average", "line.beta", "--by", "d.csv", "--weights", "w")
     refuse(1, "found 0 for all rows for 'b'", *told)
@@ -622,7 +635,7 @@ def test_a_grid_over_the_domain(say):
     assert (status, err) == (0, "")
     told = list(csv.DictReader(out.splitlines()))
     assert list(told[0]) == ["difficulty", "mean", "std", "low", "high", "prob_above"]
-    model, at = load("line.beta"), np.linspace(0, 1, 11)
+    model, at = load("line.beta"), np.round(np.linspace(0, 1, 11), 12)
     posterior = model.posterior(pa.table({"difficulty": at}))
     low, high = posterior.interval(0.9)
     expected = [at, posterior.mean(), posterior.std(), low, high, posterior.prob_above(0.75)]
@@ -751,7 +764,7 @@ def test_a_missing_coordinate_names_file_row_and_column(refuse, monkeypatch, to)
     x = np.full(100, 0.5)
     x[57] = np.nan
     pq.write_table(pa.table({"difficulty": x}), "nan.parquet")
-    where = r"nan\.parquet.*row 57, column 'difficulty': found NaN"
+    where = r"row 57 of .*nan\.parquet, column 'difficulty': found NaN"
     refuse(1, where, "predict", "line.beta", "--at", "nan.parquet", "--out", f"told.{to}")
 
 
@@ -761,22 +774,126 @@ def test_more_than_two_features_have_no_grid(say, refuse):
     refuse(2, "3 features.*--at", "predict", "t.beta", "--grid", "3")
 
 
+SPELLED = ["15.906", "3", "1e-3", "0.10", "+4", " 5", "-0"]
+
+
+@pytest.mark.parametrize("size", [2, 1 << 13])
+def test_points_are_written_as_they_were_given(say, monkeypatch, size):
+    monkeypatch.setattr("betafield.cli.predicting.ROWS", size)
+    Path("at.csv").write_text("difficulty\n" + "\n".join(SPELLED) + "\n")
+    status, out, _ = say("predict", "line.beta", "--at", "at.csv")
+    told = list(csv.DictReader(out.splitlines()))
+    assert (status, [row["difficulty"] for row in told]) == (0, SPELLED)
+    at = pa.table({"difficulty": [float(x) for x in SPELLED]})
+    assert [float(row["mean"]) for row in told] == load("line.beta").posterior(at).mean().tolist()
+    _, out, _ = say("predict", "line.beta", "--at", "at.csv", "--format", "json")
+    assert [row["difficulty"] for row in json.loads(out)] == [float(x) for x in SPELLED]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spelled"),
+    [
+        (pa.float32(), ["15.906", "3.0"]),
+        (pa.float64(), ["15.906", "3.0"]),
+        (pa.int16(), ["15", "3"]),
+    ],
+)
+def test_narrow_numbers_of_parquet_have_no_more_digits_than_they_know(say, kind, spelled):
+    column = pa.array([15.906, 3.0]).cast(kind, safe=False)
+    pq.write_table(pa.table({"difficulty": column}), "at.parquet")
+    _, out, _ = say("predict", "line.beta", "--at", "at.parquet")
+    assert [row["difficulty"] for row in csv.DictReader(out.splitlines())] == spelled
+
+
+@given(low=st.floats(-1e6, 1e6), extent=st.floats(1e-3, 1e6), n=st.integers(2, 300))
+def test_a_grid_has_its_ends_and_numbers_of_few_digits(low, extent, n):
+    high = low + extent
+    found = predicting._evenly(low, high, n)
+    assert (found[0], found[-1], len(found)) == (low, high, n)
+    np.testing.assert_allclose(
+        found, np.linspace(low, high, n), atol=1e-11 * max(map(abs, (low, high)))
+    )
+    digits = [len(Decimal(repr(x)).normalize().as_tuple().digits) for x in found[1:-1].tolist()]
+    assert max(digits, default=0) <= 13
+
+
+@pytest.mark.filterwarnings("always:X. left out")
+def test_rows_that_lack_a_value_are_left_out_and_counted(say, refuse):
+    rows = "a,b,other\n1,0,\n,1,x\n2,1,\n3,,x\n4,0,\n\n5,1,x\n"
+    Path("holes.csv").write_text(rows)
+    asked = ["fit", "holes.csv", "--features", "a", "--outcome", "b", "--force"]
+    refuse(1, "line 5 of holes.csv: outcome", *asked)
+    status, _, err = say(*asked, "--drop-missing", "--bandwidth", "1")
+    assert (status, load("holes.beta").n_trials_) == (0, 4)
+    assert "left out 3 of 7 rows, in which a value is missing; the first is line 3 of" in err
+    assert say(*asked, "--missing", "drop", "--bandwidth", "1")[2] == err
+    assert "left out" not in say(*asked, "--drop-missing", "--quiet", "--bandwidth", "1")[2]
+    refuse(2, "--missing, --drop-missing: ", *asked, "--drop-missing", "--missing", "level")
+    status, out, err = say("predict", "holes.beta", "--at", "holes.csv", "--drop-missing")
+    told = [row["a"] for row in csv.DictReader(out.splitlines())]
+    assert (status, told) == (0, ["1", "2", "3", "4", "5"])
+    assert "left out 2 of 7 rows" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "asked"),
+    [
+        ("t.csv", ";", ["--separator", ";"]),
+        ("t.csv", "\t", ["--separator", "tab"]),
+        ("t.csv", "|", ["--separator", "|"]),
+        ("t.tsv", "\t", []),
+        ("t.TSV", ",", ["--separator", ","]),
+    ],
+)
+def test_other_separators(say, name, mark, asked):
+    rows = [["a", "b c", "y"], *([str(i), str(i % 3), str(i % 2)] for i in range(9))]
+    Path(name).write_text("\n".join(mark.join(row) for row in rows) + "\n")
+    same = Path("same.csv")
+    same.write_text("\n".join(",".join(row) for row in rows) + "\n")
+    for table, more in ((name, asked), (str(same), [])):
+        say(
+            "fit",
+            table,
+            "--features",
+            "a,b c",
+            "--outcome",
+            "y",
+            "--quiet",
+            "--bandwidth",
+            "1",
+            *more,
+        )
+    at = pa.table({"a": [4.0], "b c": [1.0]})
+    assert load("t.beta").posterior(at).alpha == load("same.beta").posterior(at).alpha
+    ours = say("predict", "t.beta", "--at", name, *asked)
+    assert ours == say("predict", "t.beta", "--at", str(same))
+    assert ours[0] == 0
+
+
+@pytest.mark.parametrize("mark", ["", ";;", "x", "0", '"', "\n", "§"])
+def test_what_cannot_separate_columns_is_refused(refuse, mark):
+    Path("t.csv").write_text("a,b\n1,0\n2,1\n")
+    refuse(2, "--separator: found .*; one character is needed", "fit", "t.csv", "--separator", mark)
+
+
 @pytest.mark.parametrize("text", ["0.1\n\n0.3\n", "0.1\n\n", "0.1\n\r\n0.3\n"])
 def test_a_blank_line_among_points_is_named(refuse, text):
     for model, name in (("line.beta", "difficulty"), ("nameless.beta", "x")):
         Path("at.csv").write_text(f"{name}\n{text}", newline="")
-        refuse(1, "at.csv: X row 1, column '?.*: found NaN", "predict", model, "--at", "at.csv")
+        refuse(1, "line 3 of at.csv, column '?.*: found NaN", "predict", model, "--at", "at.csv")
 
 
 def test_every_row_of_points_has_its_answer(say, refuse):
     Path("at.csv").write_text("lon,lat\n1,2\n3,4\n\n\n")
     status, out, _ = say("predict", "plane.beta", "--at", "at.csv")
     told = [(row["lon"], row["lat"]) for row in csv.DictReader(out.splitlines())]
-    assert (status, told) == (0, [("1.0", "2.0"), ("3.0", "4.0")])
+    assert (status, told) == (0, [("1", "2"), ("3", "4")])
     Path("at.csv").write_text("lon,lat\n1,2\n\n3,4\n")
-    refuse(1, "at.csv: X row 1, column 'lon': found NaN", "predict", "plane.beta", "--at", "at.csv")
+    refuse(
+        1, "line 3 of at.csv, column 'lon': found NaN", "predict", "plane.beta", "--at", "at.csv"
+    )
     pq.write_table(pa.table({"difficulty": [0.1, None, 0.3]}), "at.parquet")
-    refuse(1, r"row group 0: X row 1.*found NaN", "predict", "line.beta", "--at", "at.parquet")
+    refuse(1, r"row 1 of at.parquet, .*found NaN", "predict", "line.beta", "--at", "at.parquet")
 
 
 FORMULAS = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "'=1", "''@"]
@@ -899,7 +1016,7 @@ def test_standard_input_and_output_make_a_pipe(monkeypatch, capfdbinary):
 
 def test_errors_of_standard_input_call_it_so(refuse, monkeypatch):
     feed(monkeypatch, b"x,y\n1,0\nz,1\n")
-    where = "error: standard input row 1, column 'x': found an invalid value 'z'"
+    where = "error: line 3 of standard input, column 'x': found an invalid value 'z'"
     refuse(1, where, "fit", "-", "--features", "x", "--outcome", "y")
     feed(monkeypatch, b"no model")
     refuse(1, "error: standard input is not a betafield file", "predict", "-", "--grid", "3")
@@ -1174,12 +1291,14 @@ def test_a_plan_before_the_first_trial(say):
     needed = guarantees.trials_needed(0.01, 2, 1.0)
     assert out.startswith(f"{needed:,} trials")
     status, out, _ = say("plan", "--trials", str(needed), *asked)
-    assert "make the root mean square error 0.1 or less" in " ".join(out.split())
+    assert "guarantee a root mean square error of 0.1 or less" in " ".join(out.split())
+    assert "a fitted model is as exact after far fewer trials" in " ".join(out.split())
 
 
 def test_a_plan_with_a_model(say):
-    status, out, _ = say("plan", "line.beta", "--at", "points.csv", "--lipschitz", "1")
+    status, out, err = say("plan", "line.beta", "--at", "points.csv", "--lipschitz", "1")
     assert status == 0
+    assert "95 % credible intervals, low to high, need far fewer" in err
     told = list(csv.DictReader(out.splitlines()))
     at = pa.table({"difficulty": [0.5, 0.1, 0.9]})
     known = guarantees.certificate(load("line.beta"), at, 1.0)

@@ -248,6 +248,7 @@ def test_plain_placement_does_not_look_at_outcomes():
 # What the strategies do ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_level_sets_are_tested_near_the_level():
     curve = lambda t: 1 / (1 + np.exp(-40 * (t["x"] - 0.3)))
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=curve)
@@ -255,6 +256,7 @@ def test_level_sets_are_tested_near_the_level():
     assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # by chance it would be 0.1
 
 
+@pytest.mark.long
 def test_a_step_is_found():
     step = lambda t: float(t["x"] > 0.3)
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=step)

@@ -63,6 +63,7 @@ def test_an_experiment_asks_tells_saves_and_goes_on(tmp_path):
     assert told[0] < told[1]
 
 
+@pytest.mark.long
 def test_a_threshold_is_found_over_three_decades():
     rng = np.random.default_rng(2)
     experiment = Experiment({"contrast": Log(0.001, 1)}, LevelSet(0.5), random_state=2)

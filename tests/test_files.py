@@ -518,8 +518,8 @@ def test_blank_lines_at_the_end_are_told_from_rows_however_many(after, tmp_path)
 @pytest.mark.parametrize("blank", ["", ",,"])
 def test_a_blank_line_among_trials_is_named(blank, tmp_path):
     (tmp_path / "a.csv").write_text(f"dose,age,died\n1,40,0\n{blank}\n2,50,1\n")
-    refuse(tmp_path, "a.csv", "outcome row 1: found None; no label may be missing")
-    refuse(tmp_path, "row 1", outcome=None, successes="died", trials="age", features=["dose"])
+    refuse(tmp_path, "a.csv", "line 3 of ", "outcome: found None; no label may be missing")
+    refuse(tmp_path, "line 3 of ", outcome=None, successes="died", trials="age", features=["dose"])
 
 
 @contextlib.contextmanager
@@ -731,7 +731,11 @@ def test_text_among_numbers_is_refused_by_its_file(suffix, column, tmp_path):
     words[70] = "many"
     path = write(table.assign(**{column: words.astype(str)}), tmp_path / f"b{suffix}")
     said = [str(path), f"column '{column}'"]
-    said += ["row 70", "'many'", "number"] if suffix == ".csv" else ["found text", "numbers"]
+    said += (
+        [f"line 72 of {path}", "'many'", "number"]
+        if suffix == ".csv"
+        else ["found text", "numbers"]
+    )
     refuse(tmp_path, *said, sample_weight="weight", context=["low", "high"])
 
 
@@ -752,19 +756,23 @@ def test_a_missing_number_is_refused_by_its_row(suffix, bounds, tmp_path):
     table.loc[345, "age"] = np.nan
     write(trials(), tmp_path / "a.csv")
     path = write(table, tmp_path / f"b{suffix}", rows=100)
-    where = f"{path}, row group 3: " if suffix == ".parquet" else f"{path}: "
-    said = [where, "X row 345, column 'age': found NaN", "finite"]
+    said = [f"{number(345, path)}, column 'age': found NaN", "finite"]
     with refused(ValueError, *said, bounds=bounds) as model:
         model.fit_files(tmp_path, features=NAMES, outcome="died", batch_rows=64)
 
 
+def number(row, path):
+    """Return what errors call a row of a file whose rows have a line each."""
+    return f"line {row + 2} of {path}" if path.suffix == ".csv" else f"row {row} of {path}"
+
+
 BAD_ROWS = {
-    "infinity": ("dose", np.inf, ["X row 345, column 'dose': found inf", "finite"]),
-    "no label": ("died", None, ["outcome row 345: found None", "missing"]),
+    "infinity": ("dose", np.inf, [", column 'dose': found inf", "finite"]),
+    "no label": ("died", None, [": outcome: found None", "missing"]),
     "half a label": ("died", 0.5, ["column 'died': found 0.5", "whole numbers"]),
-    "a negative weight": ("weight", -1.0, ["sample_weight row 345: found -1.0", "negative"]),
-    "no weight": ("weight", None, ["sample_weight row 345: found NaN", "finite"]),
-    "a coefficient above 1": ("high", 1.5, ["context row 345", "1.5"]),
+    "a negative weight": ("weight", -1.0, [": sample_weight: found -1.0", "negative"]),
+    "no weight": ("weight", None, [": sample_weight: found NaN", "finite"]),
+    "a coefficient above 1": ("high", 1.5, [": context", "1.5"]),
 }
 
 
@@ -776,7 +784,8 @@ def test_a_row_that_cannot_be_is_refused_by_its_number(case, suffix, tmp_path):
     table[column] = table[column].astype("Int64" if case == "no label" else float)
     table.loc[345, column] = pd.NA if case == "no label" else value
     path = write(table, tmp_path / f"a{suffix}", rows=100)
-    refuse(tmp_path, str(path), *said, sample_weight="weight", context=["low", "high"])
+    first = str(path) if case == "half a label" else number(345, path) + said[0]
+    refuse(tmp_path, first, *said, sample_weight="weight", context=["low", "high"])
 
 
 def test_more_successes_than_trials_are_refused_by_their_row(tmp_path):
@@ -784,14 +793,14 @@ def test_more_successes_than_trials_are_refused_by_their_row(tmp_path):
     table.loc[345, "won"] = 9
     path = write(table, tmp_path / "a.csv")
     columns = {"outcome": None, "successes": "won", "trials": "held"}
-    refuse(path, str(path), "successes row 345: found 9 of", **columns)
+    refuse(path, f"line 347 of {path}: successes: found 9 of", **columns)
 
 
 def test_a_point_outside_the_bounds_is_refused_by_its_row(tmp_path):
     table = trials()
     table.loc[345, "age"] = 500
     path = write(table, tmp_path / "a.csv")
-    said = [str(path), "X row 345, column 1: found 500.0", "bounds"]
+    said = [f"line 347 of {path}, column 1: found 500.0", "bounds"]
     with refused(ValueError, *said, bounds=[(0, 1), (0, 100)]) as model:
         model.fit_files(path, features=NAMES, outcome="died", batch_rows=64)
 
@@ -925,7 +934,7 @@ def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch)
     lines[1 + 40] = row
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines))
-    refuse(path, f"{path}: cannot be read: ", "row 40: ", said)
+    refuse(path, f"line 42 of {path}: cannot be read: ", said)
 
 
 @pytest.mark.parametrize(
@@ -1028,8 +1037,8 @@ def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
     table = trials()
     table.loc[345, "dose"] = np.inf
     path = write(table, tmp_path / "a.csv")
-    refuse(path, "row 345", progress=True)
-    refuse(path, "row 345", progress=True)  # a second one could not start beside the first
+    refuse(path, "345", progress=True)
+    refuse(path, "345", progress=True)  # a second one could not start beside the first
     assert "bounds" in capsys.readouterr().err
 
 
@@ -1082,3 +1091,59 @@ def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
         peaks.append(most)
     # Two million rows more are 24 bytes each, were they held.
     assert peaks[1] - peaks[0] < 2_000_000 * 24 / 1024 / 2
+
+
+# Lines -------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.sampled_from(["x", "a\nb", 'say ""so""', "a\r\nb", "", "ü"]), min_size=1, max_size=9
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_errors_name_the_line_on_which_a_row_begins(notes, end, blank, has_mark):
+    """The line of an editor: the text before a row has that many line ends."""
+    rows = [f'{i},"{note}",{i % 2}' for i, note in enumerate(notes)]
+    rows.append(f"many,x,{len(notes) % 2}")
+    text = end * blank + end.join(["dose,note,died", *rows]) + end
+    before = text[: text.index("many")].replace("\r\n", "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.csv")
+        path.write_bytes((b"\xef\xbb\xbf" if has_mark and not blank else b"") + text.encode())
+        line = before.count("\n") + 1
+        refuse(
+            path, f"line {line} of {path}, column 'dose': found an invalid value", features=["dose"]
+        )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("size", [3, 64, 1000])
+def test_rows_without_a_value_are_left_out_of_files(suffix, size, tmp_path):
+    whole = trials()
+    holed = whole.astype({"age": float, "died": "Int64"})
+    holed.loc[[5, 17], "age"] = np.nan
+    holed.loc[[17, 200], "died"] = pd.NA
+    path = write(holed, tmp_path / f"a{suffix}", rows=100)
+    model = SmoothBetaClassifier(missing="drop", bandwidth=0.5)
+    said = f"left out 3 of {len(whole)} rows, .*the first is {number(5, path)}"
+    with pytest.warns(UserWarning, match=said):
+        model.fit_files(path, features=NAMES, outcome="died", batch_rows=size)
+    rest = whole.drop(index=[5, 17, 200])
+    other = SmoothBetaClassifier(bandwidth=0.5).fit(rest[NAMES], rest["died"])
+    ours, theirs = (each.posterior(whole[NAMES]) for each in (model, other))
+    np.testing.assert_array_equal(ours.alpha, theirs.alpha)
+    np.testing.assert_array_equal(ours.beta, theirs.beta)
+    holed["age"] = np.nan
+    write(holed, path, rows=100)
+    with pytest.raises(ValueError, match="a missing value in every row"):
+        model.fit_files(path, features=NAMES, outcome="died")
+
+
+def test_an_error_after_rows_that_were_left_out_names_its_own_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("dose,died\n,0\n1,0\n,1\ninf,1\n2,1\n")
+    with pytest.raises(ValueError, match=r"line 5 of .*, column 'dose': found inf"):
+        SmoothBetaClassifier(missing="drop").fit_files(path, outcome="died")

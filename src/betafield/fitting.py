@@ -96,7 +96,7 @@ def _require_few_groups(field: SmoothField, some: Trials) -> None:
     """Raise for more groups than a process can have effects of."""
     if some.group is None:
         return
-    number = len(np.union1d(field.sums.groups(), some.group))
+    number = len(np.union1d(field.sums.groups, some.group))
     if number > MOST_GROUPS:
         raise ValueError(
             f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "

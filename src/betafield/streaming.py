@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,12 @@ def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) ->
     field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
-            some = _trials(owner, batch, field.features, field.classes, options)
+            some = _trials(owner, batch, field.features, field.classes)
             field = methods.added(field, some._replace(is_apart=is_apart))
     if not field.totals.trials:
         raise rows.nothing("no row that teaches anything")
+    if rows.dropped.number:
+        warnings.warn(f"X: {rows.dropped}", stacklevel=3)
     with rows.working("choosing"):
         return field.in_order().settled()
 
@@ -65,7 +68,7 @@ def _corners(
     wraps = options.wraps(features)
     for batch in rows.read("bounds"):
         with batch.named():
-            some = _trials(owner, batch, features, classes, options)
+            some = _trials(owner, batch, features, classes)
             points, _ = learning.located(None, options, features, len(classes), some)
         ends = np.concatenate([corners, points])
         if len(ends):
@@ -81,18 +84,15 @@ def _corners(
     return corners
 
 
-def _trials(
-    owner: str, batch: Batch, features: trials.Features, classes: Labels, options: Options
-) -> Trials:
+def _trials(owner: str, batch: Batch, features: trials.Features, classes: Labels) -> Trials:
     """Return some rows of a file, validated; outcomes there are numbers of sorted classes."""
-    may_miss = options.missing == "drop"
-    points, seen = trials.further_points(owner, batch.points(), features, may_miss=may_miss)
+    points, seen = trials.further_points(owner, batch.points(), features)
     t = len(points)
     counts, context = batch.counts(), distorted.context(batch.context(), t)
     group = trials.groups(batch.groups(), t, part=True)
     if counts is not None:
         held = trials.binomial(*counts, t, part=True)
-        return learning.present(Trials(points, held, None, context, group, features=seen))
+        return Trials(points, held, None, context, group, features=seen)
     columns = trials.outcomes(batch.outcomes(), np.argsort(classes))
     weight = trials.weights(batch.weights(), t, part=True)
-    return learning.present(Trials(points, columns, weight, context, group, features=seen))
+    return Trials(points, columns, weight, context, group, features=seen)

@@ -182,19 +182,22 @@ class Teachable(Learned):
         overdispersion: str | None = None,
         progress: bool | None = None,
         batch_rows: int = 1 << 17,
+        separator: str | None = None,
     ) -> Self:
         r"""Learn from Parquet and CSV files, however large, as one `fit` on all rows would.
 
         Files are read in batches of rows, so memory depends on the number of distinct places, not
         on the number of rows. They are read once to find the classes (the outcome alone), once to
         find the domain unless `bounds` are given, and once to learn. The order of files and rows
-        does not matter. Earlier trials are forgotten.
+        does not matter. Earlier trials are forgotten. Errors name the line of a text file, or the
+        row of a Parquet file. With `missing="drop"`, rows that lack any of the values below are
+        left out, with a warning that says how many.
 
         Parameters
         ----------
         paths : str, path, or list of them
-            Files that end in .parquet, .pq or .csv (with a header), folders and globs. A file
-            that is named twice is read once.
+            Files that end in .parquet, .pq, .csv or .tsv (these with a header), folders and globs.
+            A file that is named twice is read once.
         outcome : str, default=None
             The column with the outcome of each trial, unless there are `successes` and `trials`.
         features : list of str, default=None
@@ -217,6 +220,9 @@ class Teachable(Learned):
             installed.
         batch_rows : int, default=131072
             Number of rows to read at once.
+        separator : str, default=None
+            The character that separates the columns of text files. None: a comma in .csv files, a
+            tab in .tsv files.
 
         Examples
         --------
@@ -243,8 +249,16 @@ class Teachable(Learned):
         )
         is_apart = trials_of_rows.overdispersed(overdispersion, groups is not None)
         options = self._options()
-        asked = options.categorical_features
-        with writing(self), files.Rows(paths, roles, batch_rows, progress, asked) as rows:
+        rows = files.Rows(
+            paths,
+            roles,
+            batch_rows,
+            progress,
+            options.categorical_features,
+            separator,
+            options.missing == "drop",
+        )
+        with writing(self), rows:
             self._field_ = streaming.learned(type(self).__name__, options, rows, is_apart)
         cautions.after_learning(self._field_)
         return self

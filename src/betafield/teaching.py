@@ -31,7 +31,7 @@ def by_labels(
     points, features = _points(owner, known, X, options)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
-    every = methods.classes_of(known, outcome, classes, options.pos_label)
+    every = methods.classes_of(known, outcome, classes, options)
     columns, context = trials.outcomes(outcome, every), distorted.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
     some = learning.present(Trials(points, columns, weight, context, group, features=features))

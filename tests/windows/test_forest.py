@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from betafield import _threads
 from betafield.windows import Brute, Forest, Places, Shifts, Standing
 from betafield.windows.base import concatenate, metric_code
-from betafield.windows.forest import Limits
+from betafield.windows.forest import TIMES, Limits
 
 # Indexes of a few places are kept apart, so that small forests have many trees.
 SMALL = Limits(small=2)
@@ -50,6 +50,30 @@ def test_inserting_in_batches_gives_the_sums_of_all(d, metric):
     assert len(forest.indexes) > 1
     assert np.array_equal(forest.sums(queries, 0.2), expected)
     assert forest.totals.tolist() == sum(b.counts.sum(axis=1) for b in batches).tolist()
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "manhattan"])
+def test_first_answers_about_few_trials_need_no_index(d, metric):
+    rng = np.random.default_rng(d)
+    batches = [batch(rng, n, d) for n in (5, 40, 1)]
+    forest = Forest(d, metric)
+    for b in batches:
+        forest = forest.insert(copied(b))
+    queries = np.concatenate([rng.uniform(size=(20, d)), batches[1].axes.T[:10]])
+    expected = brute(batches, d, metric).sums(queries, 0.2)
+    for times in range(2 * TIMES):
+        assert np.array_equal(forest.sums(queries, 0.2), expected)
+        assert bool(forest.parts[0]) == (times >= TIMES)
+
+
+def test_many_pairs_are_indexed_at_once():
+    rng = np.random.default_rng(0)
+    b = batch(rng, 300, 2)
+    forest = Forest(2).insert(copied(b))
+    queries = rng.uniform(size=(300, 2))
+    assert np.array_equal(forest.sums(queries, 0.2), brute([b], 2).sums(queries, 0.2))
+    assert forest.parts[0]
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.integers(1, 2))

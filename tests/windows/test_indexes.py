@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from betafield.windows import Brute, KDTree, Line, Places, line
@@ -12,6 +12,8 @@ from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate,
 from betafield.windows.kdtree import LEAF, LEAF_SIZE, WIDE
 
 METRICS = [EUCLIDEAN, CHEBYSHEV, MANHATTAN]
+# By kernels, however few queries there are, and without.
+FEW = [-1, line.FEW]
 
 
 def generated(seed, n, d, step=None, most=2):
@@ -60,6 +62,7 @@ def test_brute_is_the_definition_where_float_arithmetic_is_exact(metric, seed, d
     assert Brute.build(places, metric).sums(queries, radius).tolist() == expected
 
 
+@pytest.mark.parametrize("few", FEW)
 @pytest.mark.parametrize("metric", METRICS)
 @given(
     seed=st.integers(0, 2**32),
@@ -69,26 +72,39 @@ def test_brute_is_the_definition_where_float_arithmetic_is_exact(metric, seed, d
     radius=st.sampled_from([1e-9, 0.05, 0.25, 0.5, 0.75, 1.0, 3.0]),
     most=st.sampled_from([2, 2**40]),
 )
-def test_an_index_sums_as_brute_does(metric, seed, d, n, step, radius, most):
+def test_an_index_sums_as_brute_does(few, metric, seed, d, n, step, radius, most):
     places = generated(seed, n, d, step, most)
     metric = metric if d > 1 else CHEBYSHEV
     # Queries at the places themselves too: those at exactly the radius decide.
     queries = np.concatenate([generated(seed + 1, 5, d, step).axes.T, places.axes.T[:10]])
     brute, index = Brute.build(copied(places), metric), kind(d).build(copied(places), metric)
-    assert np.array_equal(index.sums(queries, radius), brute.sums(queries, radius))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(line, "FEW", few)
+        assert np.array_equal(index.sums(queries, radius), brute.sums(queries, radius))
     assert np.array_equal(index.totals, brute.totals)
 
 
+coordinates = st.one_of(
+    st.floats(-10, 10, width=32), st.floats(-1e-15, 1e-15), st.floats(allow_nan=False, width=64)
+).filter(np.isfinite)
+
+
+@pytest.mark.parametrize("few", FEW)
 @given(
-    xs=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=40),
-    q=st.floats(-10, 10),
-    radius=st.floats(1e-6, 20),
+    xs=st.lists(coordinates, min_size=1, max_size=40),
+    q=coordinates,
+    radius=st.one_of(st.floats(1e-6, 20), st.sampled_from([0.0, 1.0, 5e-324, np.inf])),
 )
-def test_line_finds_any_floats_brute_finds(xs, q, radius):
+@example(xs=[-2e-16, -1e-16, -5e-17, 0.0, 1e-17], q=1.0, radius=1.0)
+def test_line_finds_any_floats_brute_finds(few, xs, q, radius):
     places = Places(np.array([xs]), np.ones((1, len(xs)), dtype=np.int64))
-    queries = np.array([[q], [xs[0] + radius], [xs[-1] - radius], [xs[0]]])
-    expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, radius)
-    assert np.array_equal(Line.build(places, CHEBYSHEV).sums(queries, radius), expected)
+    with np.errstate(over="ignore"):
+        queries = np.array([[q], [xs[0] + radius], [xs[-1] - radius], [xs[0]]])
+    queries = queries[np.isfinite(queries[:, 0])]
+    with np.errstate(over="ignore"), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(line, "FEW", few)
+        expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, radius)
+        assert np.array_equal(Line.build(places, CHEBYSHEV).sums(queries, radius), expected)
 
 
 @given(
@@ -185,6 +201,7 @@ def test_one_float_decides_whether_a_place_is_inside(metric, seed, d):
 @pytest.mark.parametrize("n", [1, 8, 9, 63, 64, 65, 513])
 def test_line_with_many_levels_sums_as_brute_does(n, monkeypatch):
     monkeypatch.setattr(line, "CACHED", 4)
+    monkeypatch.setattr(line, "FEW", -1)
     places = generated(n, n, 1)
     queries = np.concatenate([places.axes.T, np.linspace(-1, 2, 50)[:, None]])
     expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, 0.1)

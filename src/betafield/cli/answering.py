@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import betafield.cli.maps as maps
 import betafield.cli.predicting as predicting
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 
 FOR_MAPS = ("geojson", "geotiff")
+
+
+class Where(NamedTuple):
+    """Where answers are wanted: on a grid, or at the rows of a table, and how to read that."""
+
+    grid: int | None
+    at: str | None
+    separator: str | None = None
+    drop_missing: bool = False
 
 
 def loaded(path: str) -> SmoothBetaClassifier:
@@ -48,19 +57,20 @@ def answers_to(
 def write_answers(
     model: SmoothBetaClassifier,
     ask: Any,
-    where: tuple[int | None, str | None],
+    where: Where,
     under: Distortion | None,
     target: str,
     form: str,
 ) -> None:
     """Write what is told of points, at a grid or from a file, to where it is wanted."""
-    grid, at = where
     watched = terminal.is_watched(target)
-    if grid is not None:
-        _write(model, predicting.on_grid(model, grid, ask, under, watched), target, form)
-    if at is not None:
-        with reading.tables([at]) as (path,):
-            _write(model, predicting.in_file(model, path, ask, under, watched), target, form)
+    if where.grid is not None:
+        _write(model, predicting.on_grid(model, where.grid, ask, under, watched), target, form)
+    if where.at is not None:
+        with reading.tables([where.at], where.separator, where.drop_missing) as given:
+            echo = "text" if form == "csv" else "numbers"
+            tables = predicting.in_file(model, given, ask, under, watched, echo)
+            _write(model, tables, target, form)
 
 
 def _write(model: SmoothBetaClassifier, tables: Any, target: str, form: str) -> None:

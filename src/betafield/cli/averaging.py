@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import betafield.cli.predicting as predicting
+import betafield.cli.terminal as terminal
 from betafield.cli.writing import harmless
 
 if TYPE_CHECKING:
+    from betafield.cli.reading import Given
     from betafield.cli.writing import Columns
     from betafield.estimators import SmoothBetaClassifier
 
@@ -23,12 +25,12 @@ class Areas(NamedTuple):
 
 
 def averages(
-    model: SmoothBetaClassifier, path: str, wanted: Areas, form: str, watched: bool
+    model: SmoothBetaClassifier, given: Given, wanted: Areas, form: str, watched: bool
 ) -> Columns:
     """Return the average over each area whose points a file has, as columns."""
     import numpy as np
 
-    points, labels, weights = _read(model, path, wanted, watched)
+    points, labels, weights = _read(model, given, wanted, watched)
     names = predicting.feature_names(model)
     post = model.average(predicting.as_learned(model, names, points), weights, labels)
     low, high = post.interval(wanted.level)
@@ -43,12 +45,12 @@ def averages(
 
 
 def _read(
-    model: SmoothBetaClassifier, path: str, wanted: Areas, watched: bool
+    model: SmoothBetaClassifier, given: Given, wanted: Areas, watched: bool
 ) -> tuple[Any, Any, Any]:
     """Return points, their areas and weights; areas that are text or numbers, none missing."""
     import numpy as np
 
-    from betafield.files import Roles, Rows
+    from betafield.files import Roles
 
     names = tuple(predicting.feature_names(model))
     roles = Roles(names, sample_weight=wanted.weights, groups=wanted.area)
@@ -56,7 +58,7 @@ def _read(
     labels: list[Any] = []
     weights: list[Any] = []
     try:
-        with Rows(path, roles, predicting.ROWS, watched) as rows:
+        with given.rows(roles, watched, None, predicting.ROWS) as rows:
             for batch in rows.read("averaging"):
                 with batch.named():
                     table = batch.points()
@@ -66,7 +68,8 @@ def _read(
     except ValueError as error:
         raise ValueError(str(error).replace(" for groups;", " for --area;")) from error
     if not points:
-        raise ValueError(f"{path}: has no rows; at least one point is needed")
+        raise ValueError(f"{given.paths[0]}: has no rows; at least one point is needed")
+    terminal.tell_dropped(rows.dropped)
     held = None if wanted.weights is None else np.concatenate(weights)
     return np.concatenate(points), np.concatenate(labels), held
 

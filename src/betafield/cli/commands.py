@@ -101,6 +101,8 @@ def fit(
     periodic: options.Periodic = None,
     geographic: options.Geographic = None,
     overdispersion: options.Overdispersion = False,
+    separator: options.Separator = None,
+    drop_missing: options.DropMissing = False,
     out: options.Out = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -156,30 +158,32 @@ def fit(
         "monotonic_cst": options.monotonic(monotonic),
         "categorical_features": options.names(categorical) or "from_dtype",
         "interactions": [tuple(options.names([each]) or ()) for each in interactions or ()],
-        "missing": missing,
+        "missing": options.missing(missing, drop_missing),
         "periodic": options.periodic(periodic),
         "geographic": options.geographic(geographic),
     }
     asked = settings["categorical_features"]
     target = out or reading.stem(files[0]) + ".beta"
     writing.require_free(target, force, reading.inputs(files))
-    with reading.tables(files) as paths:
+    is_dropped = settings["missing"] == "drop"
+    with reading.tables(files, separator, is_dropped) as given:
         taken = () if distortion is None else distortion.columns
-        columns = reading.columns(paths, options.names(features), outcome, counted, taken, asked)
-        domain = options.bounds(bounds, reading.numbers(paths, columns, asked))
-        label, told = reading.success(paths, columns, success, asked)
+        columns = reading.columns(given, options.names(features), outcome, counted, taken, asked)
+        domain = options.bounds(bounds, reading.numbers(given, columns, asked))
+        label, told = reading.success(given, columns, success, asked)
         for found in () if quiet else [*columns.guessed, *told]:
             terminal.note(f"guessed {found}")
         for found in () if quiet or distortion is None else distortion.unknown:
             terminal.note(found)
         model = _unfitted(**settings, bounds=domain, pos_label=label).fit_files(
-            paths,
+            given.paths,
             features=columns.features,
             outcome=columns.outcome,
             **counted,
             context=context,
             overdispersion="auto" if overdispersion else None,
             progress=terminal.is_watched(),
+            separator=given.separator,
         )
     writing.write_whole(model.save, target, ".beta")
     if not quiet:
@@ -229,6 +233,8 @@ def predict(
     above: options.Above = None,
     band: options.Band = None,
     under: options.Under = None,
+    separator: options.Separator = None,
+    drop_missing: options.DropMissing = False,
     out: options.Out = None,
     kind: options.Format = None,
     geojson: options.GeoJSON = False,
@@ -260,7 +266,8 @@ def predict(
     target, form = answering.answers_to(model, (grid, at), (out, named, force))
     fitted = answering.loaded(model)
     ask = predicting.predictions(fitted, wanted)
-    answering.write_answers(fitted, ask, (grid, at), wanted.under, target, form)
+    where = answering.Where(grid, at, separator, drop_missing)
+    answering.write_answers(fitted, ask, where, wanted.under, target, form)
 
 
 @app.command(cls=Command)
@@ -271,6 +278,8 @@ def average(
     weights: options.PointWeights = None,
     level: options.Level = 0.95,
     above: options.Above = None,
+    separator: options.Separator = None,
+    drop_missing: options.DropMissing = False,
     out: options.Out = None,
     kind: options.Format = None,
     force: options.Force = False,
@@ -291,8 +300,8 @@ def average(
     wanted = averaging.Areas(area, weights, options.level(level), above)
     target, form = answering.answers_to(model, (None, by), (out, kind, force), "--by")
     fitted, watched = answering.loaded(model), terminal.is_watched(target)
-    with reading.tables([by]) as (path,):
-        table = averaging.averages(fitted, path, wanted, form, watched)
+    with reading.tables([by], separator, drop_missing) as given:
+        table = averaging.averages(fitted, given, wanted, form, watched)
     writing.write_tables(iter([table]), target, form)
 
 
@@ -379,15 +388,19 @@ def plan(
     at: options.At = None,
     width: options.Width = 0.1,
     level: options.Level = 0.95,
+    separator: options.Separator = None,
+    drop_missing: options.DropMissing = False,
     out: options.Out = None,
     kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
     """Compute how many trials are needed, before the first one or at points of a model.
 
-    Without a model: the number of trials that reduces the error to --error at every point, or the
-    error after --trials. With a model: a table of what is known at points; more_trials is how many
-    more are needed there until guaranteed intervals are as narrow as --width.
+    Without a model: the number of trials that guarantees an error of --error or less at every
+    point, or the error after --trials. With a model: a table of what is known at points;
+    more_trials is how many more are needed there until guaranteed intervals are as narrow as
+    --width. Guarantees hold for the worst probability allowed by --lipschitz. For most others, a
+    fitted model is as exact after far fewer trials, and its credible intervals say so.
 
         betafield plan --error 0.05 --features 2 --lipschitz 1
         betafield plan model.beta --grid 20 --lipschitz 1 --width 0.1
@@ -404,8 +417,10 @@ def plan(
     options.positive("--width", width)
     target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
-    ask = predicting.certificates(fitted, lipschitz, options.level(level), width)
-    answering.write_answers(fitted, ask, (grid, at), None, target, form)
+    ask = predicting.Certificates(fitted, lipschitz, options.level(level), width)
+    where = answering.Where(grid, at, separator, drop_missing)
+    answering.write_answers(fitted, ask, where, None, target, form)
+    terminal.note(ask.words())
 
 
 def _require_absent(what: str, **given: object) -> None:
@@ -439,9 +454,11 @@ def _planned(
 def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str:
     return (
         f"{trials:,} trials, at points drawn uniformly from the domain of {features} "
-        f"feature{'s' if features > 1 else ''},\nmake the root mean square error {error:.3g} or "
-        "less at every point, for\nany probability that changes by at most "
-        f"{lipschitz:g} over the width of the domain."
+        f"feature{'s' if features > 1 else ''},\nguarantee a root mean square error of "
+        f"{error:.3g} or less at every point, for\nany probability that changes by at most "
+        f"{lipschitz:g} over the width of the domain.\n"
+        "This is the worst case. For most probabilities a fitted model is as exact after far\n"
+        "fewer trials: fit the trials you have, and its credible intervals say how exact it is."
     )
 
 

@@ -9,7 +9,17 @@ from betafield.cli.terminal import printable
 from betafield.cli.usage import DEBUG, FAILED, NAME, USAGE, UsageError
 
 # Arguments of the library that are options here by the same name: a wrong one is wrong usage.
-_OPTIONS = ("method", "bandwidth", "lipschitz", "metric", "scale", "prior", "sharing", "level")
+_OPTIONS = (
+    "method",
+    "bandwidth",
+    "lipschitz",
+    "metric",
+    "scale",
+    "prior",
+    "sharing",
+    "level",
+    "separator",
+)
 _OPTION = re.compile(rf"^({'|'.join(_OPTIONS)}):")
 # Arguments of the library that have other names here.
 _RENAMED = {

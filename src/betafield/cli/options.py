@@ -37,8 +37,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="Trials: files that end in .csv, .parquet or .pq, folders and globs of them, or - for "
-        "standard input.",
+        help="Trials: files that end in .csv, .tsv, .parquet or .pq, folders and globs of them, or "
+        "- for standard input.",
         rich_help_panel=FILES,
         show_default=False,
     ),
@@ -51,6 +51,15 @@ ModelFile = Annotated[
         rich_help_panel=FILES,
         show_default=False,
     ),
+]
+
+Separator = Annotated[
+    str | None,
+    _option(FILES, "MARK", "What separates columns of text: one character, such as ';', or tab."),
+]
+DropMissing = Annotated[
+    bool,
+    _flag(FILES, "--drop-missing", "Leave out rows that lack a value, and say how many."),
 ]
 
 Features = Annotated[
@@ -132,7 +141,8 @@ Missing = Annotated[
     _option(
         MODEL,
         "HOW",
-        "Rows without a value: error, drop, or level, which makes a level of a missing category.",
+        "Rows without a value: error; drop, as --drop-missing; or level, which makes a level of "
+        "a missing category.",
         "--missing",
     ),
 ]
@@ -310,6 +320,30 @@ def names(given: list[str] | None) -> list[str] | None:
     if not given:
         return None
     return [name.strip() for part in csv.reader(given, skipinitialspace=True) for name in part]
+
+
+def separator(text: str | None) -> str | None:
+    r"""Return what separates columns; a tab may be spelled.
+
+    Examples
+    --------
+    >>> separator("tab"), separator(";")
+    ('\t', ';')
+    """
+    return "\t" if text in ("tab", "\\t") else text
+
+
+def missing(how: str, is_dropped: bool) -> str:
+    """Return what happens to rows without a value; raise if two options disagree.
+
+    Examples
+    --------
+    >>> missing("error", is_dropped=True), missing("level", is_dropped=False)
+    ('drop', 'level')
+    """
+    if is_dropped and how not in ("error", "drop"):
+        raise UsageError(f"--missing, --drop-missing: found {how!r} and drop; give one of them")
+    return "drop" if is_dropped else how
 
 
 def number(option: str, text: str) -> float:

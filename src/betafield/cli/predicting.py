@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import betafield.cli.terminal as terminal
 from betafield.cli.terminal import progress
 from betafield.cli.usage import UsageError
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from betafield.cli.distortions import Distortion
+    from betafield.cli.reading import Given
     from betafield.cli.writing import Columns
     from betafield.estimators import SmoothBetaClassifier
 
@@ -76,15 +79,36 @@ def _by_class(found: dict[str, Any], classes: Any) -> dict[str, Any]:
     }
 
 
-def certificates(model: SmoothBetaClassifier, lipschitz: float, level: float, width: float) -> Ask:
-    """Return what tells what is guaranteed, and how many trials more are needed."""
-    from betafield import guarantees
+class Certificates:
+    """Tells what is guaranteed at points, and remembers how many more trials they need."""
 
-    def ask(X: Any, _: Any) -> dict[str, Any]:
-        known = guarantees.certificate(model, X, lipschitz, level, width)
+    def __init__(
+        self, model: SmoothBetaClassifier, lipschitz: float, level: float, width: float
+    ) -> None:
+        self.model, self.asked = model, (lipschitz, level, width)
+        self.fewest, self.most = math.inf, 0.0
+
+    def __call__(self, X: Any, _: Any) -> dict[str, Any]:
+        """Return the columns of the table."""
+        from betafield import guarantees
+
+        known = guarantees.certificate(self.model, X, *self.asked)
+        more = known["more_trials"]
+        self.fewest = min(self.fewest, float(more.min()))
+        self.most = max(self.most, float(more.max()))
         return {name: known[name] for name in known.dtype.names or ()}
 
-    return ask
+    def words(self) -> str:
+        """Return how many more trials are needed, and that credible intervals need fewer."""
+        lipschitz, level, width = self.asked
+        number = f"{self.fewest:,.0f} to {self.most:,.0f}"
+        if self.most - self.fewest <= 0.01 * self.most:  # the same at every point, but for rounding
+            number = f"{self.most:,.0f}"
+        return (
+            f"about {number} more trials at a point make its guaranteed interval {width:g} wide or "
+            f"less, for any probability that changes by at most {lipschitz:g} over the domain; "
+            f"{100 * level:g} % credible intervals, low to high, need far fewer"
+        )
 
 
 # Where -------------------------------------------------------------------------------------
@@ -103,7 +127,8 @@ def on_grid(
     with progress("predicting", len(points), watched) as advance:
         for start in range(0, len(points), ROWS):
             some = points[start : start + ROWS]
-            yield _labelled(names, some, ask(as_learned(model, names, some), context))
+            columns = dict(zip(names, some.T, strict=True))
+            yield _labelled(columns, ask(as_learned(model, names, some), context))
             advance(len(some))
 
 
@@ -121,31 +146,50 @@ def grid(model: SmoothBetaClassifier, n: int) -> Floats:
     if n < 2 or n**d > MOST:
         most = int(MOST ** (1 / d) + 1e-9)
         raise UsageError(f"--grid: found {n}; with {d} features it must be from 2 to {most:,}")
-    sides = [np.unique(np.linspace(low, high, n)) for low, high in model.bounds_]
+    sides = [_evenly(low, high, n) for low, high in model.bounds_]
     return np.stack([axis.ravel() for axis in np.meshgrid(*sides, indexing="ij")], axis=1)
 
 
-def in_file(
-    model: SmoothBetaClassifier, path: str, ask: Ask, under: Distortion | None, watched: bool
-) -> Iterator[Columns]:
-    """Return answers at the rows of a file."""
+def _evenly(low: float, high: float, n: int) -> Floats:
+    """Return numbers from low to high that can be written with a few digits, the ends as given."""
     import numpy as np
 
-    from betafield.files import Roles, Rows
+    # Twelve digits of the extent, so that 0.1 steps are not 0.30000000000000004.
+    digits = 12 - math.ceil(math.log10(max(abs(low), abs(high), high - low, 1e-290)))
+    inner = np.array([round(x, digits) for x in np.linspace(low, high, n)[1:-1].tolist()])
+    return np.unique(np.concatenate([[low], inner, [high]]))
 
+
+def in_file(
+    model: SmoothBetaClassifier,
+    given: Given,
+    ask: Ask,
+    under: Distortion | None,
+    watched: bool,
+    echo: str = "numbers",
+) -> Iterator[Columns]:
+    """Return answers at the rows of a file, beside its points: as numbers, or as it spells them."""
+    import numpy as np
+
+    from betafield.files import Roles
+
+    path = given.paths[0]
     context = None if under is None else under.context()
     names = feature_names(model)
     asked = tuple(names) if hasattr(model, "feature_names_in_") else ()
     known = model.field_.features.categories.columns
     named = [names[a] for a in known] if asked else list(known)
-    with Rows(path, Roles(asked, context=context), ROWS, watched, named) as rows:
+    categories = model.field_.features.categories
+    may_miss = tuple(map(str, named)) if categories.has_missing and asked else ()
+    roles = Roles(asked, context=context)
+    with given.rows(roles, watched, named, ROWS, may_miss) as rows:
         if len(rows.roles.features) != len(names):
             raise ValueError(
                 f"{path}: has {len(rows.roles.features)} columns; this model has no names of "
                 f"features, so {len(names)} columns are needed, in their order"
             )
         some = False
-        for batch in rows.read("predicting"):
+        for batch, spelled in rows.spelled("predicting", echo == "text"):
             with batch.named():
                 table = batch.points()
                 if known:
@@ -155,9 +199,10 @@ def in_file(
                     points = np.stack([c.to_numpy() for c in table.columns], axis=1)
                     answers = ask(as_learned(model, names, points), batch.context())
             some = True
-            yield _labelled(names, points, answers)
+            yield _labelled(dict(zip(names, spelled, strict=True)), answers)
     if not some:
         raise ValueError(f"{path}: has no rows; at least one point is needed")
+    terminal.tell_dropped(rows.dropped)
 
 
 def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:
@@ -169,9 +214,7 @@ def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) ->
     return arrow().table(list(points.T), names)
 
 
-def _labelled(names: list[str], points: Any, answers: dict[str, Any]) -> Columns:
+def _labelled(points: dict[str, Any], answers: dict[str, Any]) -> Columns:
     """Return features and answers; an answer with the name of a feature gets a longer one."""
-    found: dict[str, Any] = {name: points[:, i] for i, name in enumerate(names)}
-    for name, values in answers.items():
-        found[f"posterior_{name}" if name in names else name] = values
-    return found
+    longer = {f"posterior_{n}" if n in points else n: values for n, values in answers.items()}
+    return points | longer

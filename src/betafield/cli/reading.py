@@ -15,39 +15,71 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import betafield.cli.options as options
 import betafield.cli.outcomes as outcomes
 from betafield.cli.terminal import is_watched, progress
 from betafield.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from betafield.cli.terminal import Advance
-    from betafield.files import File, Labels
+    from betafield.files import File, Labels, Roles, Rows
 
 STANDARD = "standard input"
-# Bytes of a CSV file that are looked at before it is read, and other separators looked for there.
+# Bytes of a text file that are looked at before it is read, and other separators looked for there.
 HEAD = 1 << 16
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+TEXT = (".csv", ".tsv")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 # Spellings of two values, such as 0, 0.0, 1 and 1.0, beyond which a column is no outcome.
 SPELLINGS = 8
 # Rows that are read at once.
 ROWS = 1 << 17
+TAB = "\t"
 # Names of columns that number the rows, as spreadsheets and dataframes write them.
 NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
+
+
+class Given(NamedTuple):
+    """Tables as they come, and how to read them: what separates columns, rows without a value."""
+
+    paths: list[str]
+    separator: str | None = None
+    drop_missing: bool = False
+
+    def files(self) -> list[File]:
+        """Return the files that the paths name."""
+        return _listed(self.paths, self.separator)
+
+    def rows(
+        self,
+        roles: Roles,
+        watched: bool = False,
+        categorical: Any = None,
+        batch_rows: int = ROWS,
+        may_miss: Sequence[str] = (),
+    ) -> Rows:
+        """Return all their rows."""
+        from betafield.files import Rows
+
+        how = (batch_rows, watched, categorical, self.separator, self.drop_missing, may_miss)
+        return Rows(self.paths, roles, *how)
 
 
 # Standard input ----------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def tables(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Give the paths of tables, standard input as a temporary file; all of them are readable."""
+def tables(
+    paths: Sequence[str], separator: str | None = None, drop_missing: bool = False
+) -> Iterator[Given]:
+    """Give tables, standard input as a temporary file; all of them are readable."""
     if list(paths).count("-") > 1:
         raise UsageError("FILE: found - twice; standard input can be read once")
     with contextlib.ExitStack() as stack:
         real = [stack.enter_context(_spooled(p, _suffix)) if p == "-" else p for p in paths]
-        for file in _listed(real):
-            _require_text(file.path)
-        yield real
+        given = Given(real, options.separator(separator), drop_missing)
+        for file in given.files():
+            _require_text(file)
+        yield given
 
 
 def inputs(paths: Sequence[str]) -> list[str]:
@@ -108,39 +140,42 @@ def stem(path: str) -> str:
     return Path(path if os.path.isfile(path) else _listed([path])[0].path).stem
 
 
-def _listed(paths: Sequence[str]) -> list[File]:
+def _listed(paths: Sequence[str], separator: str | None = None) -> list[File]:
     from betafield import files
 
-    return files.listed(list(paths))
+    return files.listed(list(paths), separator)
 
 
 # Text --------------------------------------------------------------------------------------
 
 
-def _require_text(path: str) -> None:
-    """Raise unless a CSV file can be one: text in UTF-8 with commas."""
-    if Path(path).suffix.lower() != ".csv":
+def _require_text(file: File) -> None:
+    """Raise unless a text file can be one: in UTF-8, with the separator that it should have."""
+    path = file.path
+    if Path(path).suffix.lower() not in TEXT:
         return
-    with open(path, "rb") as file:
-        head = file.read(HEAD)
+    with open(path, "rb") as opened:
+        head = opened.read(HEAD)
     if not head.strip(b"\xef\xbb\xbf\r\n "):
         raise ValueError(f"{path}: is empty; a line of names and rows are needed")
     if b"\0" in head:
         raise ValueError(
-            f"{path}: is no text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
+            f"{path}: is not text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
         )
     names = head.splitlines()[0]
     try:
         text = names.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path}: is no text in UTF-8; its first line has byte 0x{names[error.start]:02x} at "
+            f"{path}: is not text in UTF-8; its first line has byte 0x{names[error.start]:02x} at "
             f"place {error.start}, so convert it"
         ) from error
+    expected = getattr(file, "separator", ",")
     for mark, called in SEPARATORS.items():
-        if mark in text and "," not in text:
+        if mark in text and expected not in text:
             raise ValueError(
-                f"{path}: its columns are separated by {called} ({mark!r}); commas are needed"
+                f"{path}: its columns are separated by {called}, not by {expected!r}; say so with "
+                f"--separator {'tab' if mark == TAB else repr(mark)}"
             )
 
 
@@ -156,7 +191,7 @@ class Columns(NamedTuple):
 
 
 def columns(
-    paths: list[str],
+    given: Given,
     features: list[str] | None,
     outcome: str | None,
     others: dict[str, str | None],
@@ -167,7 +202,7 @@ def columns(
 
     Parameters
     ----------
-    paths : list of str
+    given : Given
         The files.
     features, outcome
         What was named.
@@ -178,39 +213,39 @@ def columns(
     categorical : "from_dtype" or list of str
         Which features are categories.
     """
-    for file in _listed(paths) if distorting else ():
+    for file in given.files() if distorting else ():
         _require_columns(file, distorting)
     guessed = []
     used = [*(name for name in others.values() if name), *distorting, *(features or ())]
     if outcome is None and others.get("successes") is None:
-        outcome = _only_outcome(paths, used)
+        outcome = _only_outcome(given, used)
         guessed.append(f"outcome {outcome!r}, the only column with two values")
     if features is None:
-        features = _other_columns(paths, outcome, others, distorting, categorical)
+        features = _other_columns(given, outcome, others, distorting, categorical)
         are = "the only other column" if len(features) == 1 else "all other columns"
         guessed.append(f"features {', '.join(map(repr, features))}, {are}")
     return Columns(features, outcome, guessed)
 
 
-def numbers(paths: list[str], meant: Columns, categorical: Any) -> list[str]:
+def numbers(given: Given, meant: Columns, categorical: Any) -> list[str]:
     """Return the features that are no categories."""
-    from betafield.files import Roles, Rows
+    from betafield.files import Roles
 
-    roles = Rows(paths, Roles(tuple(meant.features)), categorical=categorical).roles
+    roles = given.rows(Roles(tuple(meant.features)), categorical=categorical).roles
     return [name for name in roles.features if name not in roles.categories]
 
 
 def success(
-    paths: list[str], meant: Columns, said: str | None, categorical: Any = None
+    given: Given, meant: Columns, said: str | None, categorical: Any = None
 ) -> tuple[Any, list[str]]:
     """Return the label of the success and what of that was guessed; None if rows are counted."""
-    from betafield.files import Roles, Rows
+    from betafield.files import Roles
 
     outcome = meant.outcome
     if outcome is None:
         return None, []
     roles = Roles(tuple(meant.features), outcome)
-    with Rows(paths, roles, ROWS, is_watched(), categorical) as rows:
+    with given.rows(roles, is_watched(), categorical) as rows:
         label, told = outcomes.success(outcome, rows.classes().tolist(), said)
     return label, [] if told is None else [told]
 
@@ -224,18 +259,18 @@ def _require_columns(file: File, names: tuple[str, ...]) -> None:
 
 
 def _other_columns(
-    paths: list[str],
+    given: Given,
     outcome: str | None,
     others: dict[str, Any],
     distorting: tuple[str, ...],
     categorical: Any = None,
 ) -> list[str]:
     """Return all other columns, if all of them are numbers and none numbers the rows."""
-    from betafield.files import Roles, Rows
+    from betafield.files import Roles
 
     context = tuple(dict.fromkeys(distorting)) or None
     roles = Roles((), outcome, **others, context=context)
-    found = list(Rows(paths, roles, categorical=categorical).roles.features)
+    found = list(given.rows(roles, categorical=categorical).roles.features)
     for name in found:
         if name.strip().lower() in NUMBERING:
             raise ValueError(
@@ -245,9 +280,9 @@ def _other_columns(
     return found
 
 
-def _only_outcome(paths: list[str], used: list[str]) -> str:
+def _only_outcome(given: Given, used: list[str]) -> str:
     """Return the only column that has two values in all rows of all files."""
-    found = [name for name in _two_valued(_listed(paths)) if name not in used]
+    found = [name for name in _two_valued(given.files()) if name not in used]
     if len(found) == 1:
         return found[0]
     which = f"columns {', '.join(map(repr, found))} have" if found else "no column has"

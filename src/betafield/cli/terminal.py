@@ -48,10 +48,16 @@ def note(text: str) -> None:
     say(f"betafield: {printable(text)}", sys.stderr)
 
 
+def tell_dropped(dropped: Any) -> None:
+    """Say how many rows were left out, if any were."""
+    if dropped.number:
+        note(str(dropped))
+
+
 def announce_compiling(is_quiet: bool = False) -> None:
     """Say so when kernels are compiled, for that takes longer than a moment."""
     if not is_quiet:
-        _compiling.once(lambda: note("compiling kernels, once on this machine: about 10 s"))
+        _compiling.once(lambda: note("compiling kernels, once on this machine: a few seconds"))
 
 
 @contextlib.contextmanager

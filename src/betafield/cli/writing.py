@@ -162,6 +162,19 @@ def harmless(name: str) -> str:
     return f"'{name}" if FORMULA.match(name) else name
 
 
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column; of narrow floats those with the fewest digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _values(np.array([15.906], np.float32)), _values(np.array([15.906]))
+    ([15.906], [15.906])
+    """
+    is_narrow = column.dtype.kind == "f" and column.dtype.itemsize < 8
+    return [float(str(value)) for value in column] if is_narrow else column.tolist()
+
+
 class _CSV:
     """Comma separated values in UTF-8, numbers to the last digit; no name is a formula."""
 
@@ -179,7 +192,7 @@ class _CSV:
 
     def write(self, table: Columns) -> None:
         """Write some rows."""
-        self._put(zip(*(column.tolist() for column in table.values()), strict=True))
+        self._put(zip(*(_values(column) for column in table.values()), strict=True))
 
     def _put(self, rows: Any, quoting: Any = csv.QUOTE_MINIMAL) -> None:
         text = io.StringIO()
@@ -203,7 +216,7 @@ class _JSON:
 
     def write(self, table: Columns) -> None:
         """Write some rows."""
-        for row in zip(*(column.tolist() for column in table.values()), strict=True):
+        for row in zip(*(_values(column) for column in table.values()), strict=True):
             record = dict(zip(self.names, row, strict=True))
             line = json.dumps(record, ensure_ascii=False, allow_nan=False)
             self.file.write(f"{self.between}{line}".encode())

@@ -234,7 +234,7 @@ class SmoothBetaClassifier(Local):
             methods.require_dependent("groups", options)
         found = partitions(X, y=y, **columns)
         if known is not None:
-            classes = methods.classes_of(known, known.classes, classes, options.pos_label)
+            classes = methods.classes_of(known, known.classes, classes, options)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
     def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, **columns: Any) -> AnyField:

@@ -193,7 +193,8 @@ def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: 
 
 def _in_order(options: Options, labels: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
     """Return all classes, the success last."""
-    return success.in_order(trials.classes_of(labels, classes), options.pos_label)
+    found = trials.classes_of(labels, classes, alone=options.is_smooth)
+    return success.in_order(found, options.pos_label)
 
 
 def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:

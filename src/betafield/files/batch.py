@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,34 +13,70 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.categories import require_words, text
-from betafield.files.columns import Roles, as_numbers, as_plain
+from betafield.files.columns import Roles, as_numbers, as_plain, is_missing
 from betafield.files.optional import arrow
-from betafield.files.sources import Piece
+from betafield.files.sources import File, Piece
 
 Ints = npt.NDArray[np.int64]
+# How errors about arrays begin that are about a row.
+_ROW = re.compile(r"^(\w+) row (\d+)")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a file, and what their columns are for."""
+    """Some rows of a file, and what their columns are for.
 
-    path: str
+    `kept` are those rows of the piece that are still there, if others were left out.
+    """
+
+    file: File
     piece: Piece
     roles: Roles
     classes: dict[Any, int]
+    kept: Ints | None = None
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
-        """Name the file in errors about these rows, and count rows as the file does."""
+        """Name the file in errors about these rows, and the line or row as the file counts."""
         try:
             yield
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            group = "" if self.piece.group is None else f", row group {self.piece.group}"
-            said = re.sub(
-                r"^(\w+ row )(\d+)", lambda m: f"{m[1]}{int(m[2]) + self.piece.start}", str(error)
-            )
-            raise kind(f"{self.path}{group}: {said}") from error
+            raise kind(self._told(str(error))) from error
+
+    def _told(self, said: str) -> str:
+        found = _ROW.match(said)
+        if found is None:
+            return f"{self.file.path}: {said}"
+        argument, rest = found[1], said[found.end() :]
+        where = self.file.where(self.row(int(found[2])))
+        is_named = argument == "X" and rest.startswith(", column")  # a name that the file knows
+        return f"{where}{rest}" if is_named else f"{where}: {argument}{rest}"
+
+    def row(self, number: int) -> int:
+        """Return which row of the file one of these rows is."""
+        return self.piece.start + (number if self.kept is None else int(self.kept[number]))
+
+    def without_missing(self, columns: Iterable[str]) -> Batch:
+        """Return the same without rows in which one of these columns has no value."""
+        cells = self.piece.cells
+        is_there = np.ones(len(cells), dtype=np.bool_)
+        for name in columns:
+            is_there &= ~is_missing(cells.column(name))
+        kept = np.flatnonzero(is_there)
+        if len(kept) == len(cells):
+            return self
+        piece = self.piece._replace(cells=cells.filter(arrow().array(is_there)))
+        return dataclasses.replace(self, piece=piece, kept=kept)
+
+    def given(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the features as the file has them: whole numbers are no floats."""
+        return {
+            name: np.array(as_plain(self.piece.cells.column(name)).to_pylist(), object)
+            if name in self.roles.categories
+            else self._column(name)
+            for name in self.roles.features
+        }
 
     def points(self) -> Any:
         """Return the features as a table of floats, and of text where they are categories."""
@@ -72,10 +109,9 @@ class Batch:
         """Return the distinct labels, and which of them each row has; none may be missing."""
         pa = arrow()
         column = as_plain(self.piece.cells.column(self.roles.outcome))
+        missing = is_missing(column)
         if pa.types.is_floating(column.type):
-            missing = ~np.isfinite(column.to_numpy(zero_copy_only=False))
-        else:
-            missing = column.is_null().to_numpy(zero_copy_only=False)
+            missing = missing | ~np.isfinite(column.to_numpy(zero_copy_only=False))
         if missing.any():
             row = int(np.argmax(missing))
             raise ValueError(

@@ -181,3 +181,9 @@ def as_numbers(column: Any) -> npt.NDArray[Any]:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def is_missing(column: Any) -> npt.NDArray[np.bool_]:
+    """Return which values of a column are missing: null, or NaN among numbers."""
+    found = as_plain(column).is_null(nan_is_null=True)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)

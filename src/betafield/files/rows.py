@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,30 @@ from betafield.files.columns import Roles, value_kind
 from betafield.files.labels import Labels, require_few
 from betafield.files.optional import arrow, bar
 from betafield.files.schemas import check, spelled, with_categories, with_features
-from betafield.files.sources import listed
+from betafield.files.sources import CSV, listed
+
+
+class Dropped(NamedTuple):
+    """Rows that were left out because they lack a value: how many of how many, and the first."""
+
+    number: int = 0
+    rows: int = 0
+    first: str = ""
+
+    def plus(self, batch: Batch, kept: Batch) -> Dropped:
+        """Return the same after a batch of which some rows were kept."""
+        rows, left = len(batch.piece.cells), len(kept.piece.cells)
+        first = self.first
+        if kept.kept is not None and not first:
+            lacking = np.delete(np.arange(rows), kept.kept)
+            first = batch.file.where(batch.row(int(lacking[0])))
+        return Dropped(self.number + rows - left, self.rows + rows, first)
+
+    def __str__(self) -> str:
+        return (
+            f"left out {self.number:,} of {self.rows:,} rows, in which a value is missing; the "
+            f"first is {self.first}"
+        )
 
 
 class Rows:
@@ -31,7 +54,15 @@ class Rows:
     batch_rows : int
         Rows that are read at once.
     progress : bool or None
-        Whether to show how far it is; None: where somebody looks at the terminal.
+        Whether to show how far it is; None: if somebody looks at the terminal.
+    categorical : optional
+        Which features are categories, as for the estimator.
+    separator : str, optional
+        What separates the columns of text files; by default the end of their names says so.
+    dropping : bool
+        Whether rows without a value are left out, of which `dropped` has the number.
+    may_miss : names
+        Columns that need no value.
 
     Examples
     --------
@@ -54,10 +85,14 @@ class Rows:
         batch_rows: Any = 1 << 17,
         progress: bool | None = False,
         categorical: Any = None,
+        separator: str | None = None,
+        dropping: bool = False,
+        may_miss: Collection[str] = (),
     ) -> None:
         arrow()
         self.batch_rows, self._bar = checks.whole("batch_rows", batch_rows), bar(progress)
-        self.files = listed(paths)
+        self.files = listed(paths, separator)
+        self.dropping, self.may_miss, self.dropped = dropping, may_miss, Dropped()
         schemas = [file.schema() for file in self.files]
         if not roles.features:
             named = () if categorical is None or isinstance(categorical, str) else categorical
@@ -89,7 +124,9 @@ class Rows:
         if outcome is None:
             return np.array([0, 1])
         labels, found, last = Labels(outcome), set[Any](), None
-        for number, batch in self._read("classes", Roles((), outcome)):
+        # Rows that are left out teach no class either.
+        roles = self.roles if self.dropping else Roles((), outcome)
+        for number, batch in self._read("classes", roles):
             if last not in (None, number):
                 self._add(labels, last, found)
                 found = set()
@@ -107,6 +144,23 @@ class Rows:
         """Return all rows of all files, in batches; `what` is said beside the bar."""
         return (batch for _, batch in self._read(what, self.roles))
 
+    def spelled(self, what: str, as_text: bool) -> Iterator[tuple[Batch, list[Any]]]:
+        """Return all rows, and their features as files have them: text files, as they spell them.
+
+        Text is read beside the numbers, in the same pieces.
+        """
+        text = dict.fromkeys(self.roles.features, arrow().string())
+        wanted = [file for file in self.files if as_text and isinstance(file, CSV)]
+        pieces = {file.path: file.pieces(text, self.batch_rows) for file in wanted}
+        for batch in self.read(what):
+            if batch.file.path not in pieces:
+                yield batch, list(batch.given().values())
+                continue
+            cells = next(p for p in pieces[batch.file.path] if p.start == batch.piece.start).cells
+            if batch.kept is not None:
+                cells = cells.take(batch.kept)
+            yield batch, [np.array(c.to_pylist(), object) for c in cells.columns]
+
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show beside the bars that something goes on whose end is not known."""
@@ -118,6 +172,8 @@ class Rows:
     def nothing(self, what: str) -> ValueError:
         """Return the error that there is nothing to learn from."""
         names = spelled([file.path for file in self.files])
+        if self.dropped.number == self.dropped.rows > 0:
+            what = "a missing value in every row"
         return ValueError(f"paths: found {what} in {len(self.files)} files: {names}")
 
     def _add(self, labels: Labels, number: int, found: set[Any]) -> None:
@@ -126,17 +182,28 @@ class Rows:
         require_few(labels.column, labels.meaning)
 
     def _read(self, what: str, roles: Roles) -> Iterator[tuple[int, Batch]]:
+        self.dropped = Dropped()
         sizes = [os.path.getsize(file.path) for file in self.files]
         task = None if self._bar is None else self._bar.add_task(what, total=sum(sizes))
         for number, file in enumerate(self.files):
             columns = self._types(number, roles)
             for piece in file.pieces(columns, self.batch_rows):
-                if len(piece.cells):
-                    yield number, Batch(file.path, piece, roles, self._classes)
+                batch = Batch(file, piece, roles, self._classes)
+                if self.dropping:
+                    batch = self._without_missing(batch)
+                if len(batch.piece.cells):
+                    yield number, batch
                 if self._bar is not None:
                     self._bar.advance(task, piece.size)
             if self._bar is not None:
                 self._bar.update(task, completed=sum(sizes[: number + 1]))
+
+    def _without_missing(self, batch: Batch) -> Batch:
+        """Return a batch without rows that lack a value, and count these."""
+        used = (*batch.roles.all, *_taken(batch.roles))
+        here = batch.without_missing(name for name in used if name not in self.may_miss)
+        self.dropped = self.dropped.plus(batch, here)
+        return here
 
     def _types(self, number: int, roles: Roles) -> dict[str, Any] | None:
         """Return the columns to read, and their types if the file is CSV."""
@@ -151,5 +218,10 @@ class Rows:
             return types
         # A function may say which columns it takes; these are numbers, and no others are read.
         if hasattr(roles.context, "columns"):
-            return {**types, **dict.fromkeys(roles.context.columns, pa.float64())}
+            return {**types, **dict.fromkeys(_taken(roles), pa.float64())}
         return {name: types.get(name) for name in self.schemas[number].names}
+
+
+def _taken(roles: Roles) -> tuple[str, ...]:
+    """Return the columns that a function of contexts says it takes."""
+    return tuple(getattr(roles.context, "columns", ())) if callable(roles.context) else ()

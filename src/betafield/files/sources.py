@@ -1,7 +1,8 @@
 """Parquet and CSV files, read in pieces by pyarrow, as often as needed.
 
-What its readers say of a file that cannot be read is told with the name of the file, and with the
-column and the row where they tell them.
+Errors of its readers are raised again with the name of the file, and with the column and the line
+or row if the reader says which. Of CSV files, people see lines in an editor, so errors name these;
+rows of Parquet files are counted from 0.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from betafield import checks
 from betafield.files.optional import arrow
 from betafield.files.paths import named
 
@@ -24,24 +26,42 @@ from betafield.files.paths import named
 PARQUET_BUFFER, CSV_BLOCK = 1 << 20, 1 << 20
 # What ends lines, and bytes at the end of a file that are looked at at once.
 LINE_ENDS, TAIL = b"\r\n", 1 << 16
+# What separates the columns of text files, by the end of their names.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".parquet", ".pq", *SEPARATORS)
 
 
-def listed(paths: Any) -> list[File]:
+def listed(paths: Any, separator: Any = None) -> list[File]:
     """Return the files that paths, globs and folders name, each once, sorted by path.
 
-    In folders, names that begin with a dot or an underscore are not data.
+    In folders, names that begin with a dot or an underscore are not data. `separator` is what
+    separates columns of text files; None: commas in .csv files, tabs in .tsv files.
     """
-    return [_file(path) for path in named(paths)]
+    separator = _checked_separator(separator)
+    return [_file(path, separator) for path in named(paths)]
 
 
-def _file(path: str) -> File:
+def _checked_separator(separator: Any) -> str | None:
+    """Return the separator, if it is one character that can be one."""
+    if separator is None:
+        return None
+    rule = "one character is needed, such as ';', and no quote, line end or letter"
+    if not isinstance(separator, str):
+        raise TypeError(f"separator: found {checks.spelled(separator)}; {rule}")
+    is_plain = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0.+-'
+    if not is_plain or separator.isalnum():
+        raise ValueError(f"separator: found {separator!r}; {rule}")
+    return str.__str__(separator)
+
+
+def _file(path: str, separator: str | None) -> File:
     suffix = Path(path).suffix.lower()
-    if suffix not in READERS:
+    if suffix not in ENDINGS:
         raise ValueError(
-            f"paths: found {path!r}; files must end in {', '.join(READERS)}. Of a folder that "
+            f"paths: found {path!r}; files must end in {', '.join(ENDINGS)}. Of a folder that "
             "holds others too, a glob such as 'folder/*.parquet' names some"
         )
-    return READERS[suffix](path)
+    return CSV(path, separator or SEPARATORS[suffix]) if suffix in SEPARATORS else Parquet(path)
 
 
 class Piece(NamedTuple):
@@ -58,17 +78,17 @@ class File(Protocol):
 
     path: str
 
-    def __init__(self, path: str) -> None:
-        """Remember the path; nothing is opened yet."""
-
     def schema(self) -> Any:
         """Return names and types of the columns."""
 
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
         """Return its rows, that many at once; those columns of it, or all.
 
-        `columns` tells the type that each has where the file itself says none.
+        `columns` tells the type that each has if the file itself says none.
         """
+
+    def where(self, row: int) -> str:
+        """Return what errors call a row, counted from 0: its line, if the file has lines."""
 
 
 class Parquet:
@@ -95,6 +115,10 @@ class Parquet:
                         yield Piece(cells, start, share * len(cells), group)
                         start += len(cells)
 
+    def where(self, row: int) -> str:
+        """Return what errors call a row."""
+        return f"row {row} of {self.path}"
+
     def _opened(self) -> Any:
         return arrow().parquet.ParquetFile(
             self.path,
@@ -105,24 +129,46 @@ class Parquet:
 
 
 class CSV:
-    """A CSV file in UTF-8 whose first line names the columns.
+    """A text file in UTF-8 whose first line names the columns, which a character separates.
 
     Every line after that is a row: a blank one is a row without values, which is then refused
     like any missing value, so that results stand beside their rows. Only blank lines before the
     names are none, and those at the end of a file of two columns or more.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, separator: str = ",") -> None:
+        self.path, self.separator = path, separator
 
     def schema(self) -> Any:
         """Return names and types of the columns, as the first rows suggest them."""
-        with _reading(self.path), self._opened() as reader:
+        with self._reading(), self._opened() as reader:
             return reader.schema
+
+    def where(self, row: int) -> str:
+        """Return what errors call a row: the line on which it begins, counted from 1."""
+        return f"line {self._line(row)} of {self.path}"
+
+    def _line(self, row: int) -> int:
+        """Return the line on which a row begins; those before it may have several lines.
+
+        The file is read from its start, so this is for errors only.
+        """
+        start, _ = _span(self.path, self.separator)
+        with open(self.path, "rb") as file:
+            above = file.read(start).count(b"\n")  # blank lines before the names
+        with open(self.path, encoding="latin-1", newline="") as file:
+            file.seek(start)
+            lines = csv.reader(file, delimiter=self.separator)
+            try:
+                for _ in range(row + 1):  # the names, and the rows before this one
+                    next(lines)
+            except (csv.Error, StopIteration):  # a quote without end: as if there were none
+                return above + row + 2
+            return above + lines.line_num + 1
 
     def has_number(self, name: str) -> bool:
         """Return whether a value of a column of text is a number, as far as the first rows show."""
-        with _reading(self.path), self._opened() as reader:
+        with self._reading(), self._opened() as reader:
             block = next(iter(reader), None)
         return block is not None and any(map(_is_number, block.column(name).to_pylist()))
 
@@ -130,9 +176,9 @@ class CSV:
         """Return its rows, that many at once; those columns of it, or all."""
         names = self.schema().names
         size, start = os.path.getsize(self.path), 0
-        with _reading(self.path, names):
+        with self._reading(names):
             reader = self._opened(columns)
-        with reader, _reading(self.path, names):
+        with reader, self._reading(names):
             for block in reader:
                 read = min(CSV_BLOCK, size)
                 size -= read
@@ -143,12 +189,14 @@ class CSV:
 
     def _opened(self, columns: dict[str, Any] | None = None) -> Any:
         pa = arrow()
-        start, stop = _span(self.path)
+        start, stop = _span(self.path, self.separator)
         return pa.csv.open_csv(
             pa.OSFile(self.path).get_stream(start, stop - start),
             # One thread: only then do errors tell the row.
             read_options=pa.csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
+            ),
             convert_options=pa.csv.ConvertOptions(
                 column_types={k: v for k, v in (columns or {}).items() if v is not None},
                 include_columns=list(columns or ()),
@@ -156,6 +204,26 @@ class CSV:
                 quoted_strings_can_be_null=False,
             ),
         )
+
+    @contextlib.contextmanager
+    def _reading(self, names: Sequence[str] = ()) -> Iterator[None]:
+        """Name the line and the column in errors of the reader, if it says which."""
+        try:
+            with _reading(self.path):
+                yield
+        except ValueError as error:
+            said = str(error)
+            told = _NO_NUMBER.search(said)
+            if told:
+                raise ValueError(
+                    f"{self.where(int(told[2]) - 2)}, column {names[int(told[1])]!r}: "
+                    f"found an {told[3]}; every value must be a number"
+                ) from error
+            counted = re.search(r"Row #(\d+): ", said)
+            if not counted:
+                raise
+            where, rest = self.where(int(counted[1]) - 2), said.replace(counted[0], "")
+            raise ValueError(f"{where}: {rest.removeprefix(f'{self.path}: ')}") from error
 
 
 def _is_number(value: str | None) -> bool:
@@ -165,16 +233,16 @@ def _is_number(value: str | None) -> bool:
         return False
 
 
-def _span(path: str) -> tuple[int, int]:
+def _span(path: str, separator: str) -> tuple[int, int]:
     """Return where in a CSV file rows begin and end, without blank lines that are none of them."""
     stop = os.path.getsize(path)
     with open(path, "rb") as file:
         start, names = 0, file.readline(TAIL)
         while names and not names.strip(LINE_ENDS):
             start, names = file.tell(), file.readline(TAIL)
-        # Latin-1 knows every byte, and commas and quotes are the same in UTF-8.
+        # Latin-1 knows every byte, and separators and quotes are the same in UTF-8.
         text = names.removeprefix(codecs.BOM_UTF8).decode("latin-1")
-        columns = next(csv.reader([text]), [])
+        columns = next(csv.reader([text], delimiter=separator), [])
         return start, stop if len(columns) < 2 else _end_of_rows(file, start, stop)
 
 
@@ -191,24 +259,16 @@ def _end_of_rows(file: BinaryIO, start: int, stop: int) -> int:
     return start
 
 
-READERS: dict[str, type[Parquet | CSV]] = {".parquet": Parquet, ".pq": Parquet, ".csv": CSV}
-
+# pyarrow counts rows from 1, and the line of names as the first.
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: (invalid value '.*')")
 
 
 @contextlib.contextmanager
-def _reading(where: str, names: Sequence[str] = ()) -> Iterator[None]:
-    """Name the file in errors of its reader, and the column and the row where they tell them."""
+def _reading(where: str) -> Iterator[None]:
+    """Name the file in errors of its reader."""
     pa = arrow()
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         said = " ".join(str(error).split())
-        told = _NO_NUMBER.match(said)
-        if told:  # rows are counted from 0, after the line of names
-            raise ValueError(
-                f"{where} row {int(told[2]) - 2}, column {names[int(told[1])]!r}: "
-                f"found an {told[3]}; every value must be a number"
-            ) from error
-        said = re.sub(r"Row #(\d+)", lambda row: f"row {int(row[1]) - 2}", said)
         raise ValueError(f"{where}: cannot be read: {said}") from error

@@ -9,11 +9,15 @@ trees of windows (`trees`) are quicker, and are compared with it.
 
 Columns are whole numbers, not negative, as trees take them, so that sums do not depend on any
 order; `units` turns values into them.
+
+NumPy does this for few pairs of a query and a place, because users wait for compilers; a kernel
+adds up the same for many.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +35,14 @@ UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
 # What remains of a sum if nothing but rounding does, in units of the sum, at the most.
 NOTHING = 1e-9
-# The mantissa of √2: widths are 2^e or this times 2^e.
-ROOT = math.sqrt(0.5)
+# Floats as whole numbers: a mantissa of 52 bits below the exponent, of which 2⁻⁹ has 1023 − 9.
+# Widths are 2^e or √2 times that, whose mantissa is the last of these.
+BITS, NARROWEST, MANTISSA = 52, 1023 - 9, 2**52 - 1
+ROOT = struct.unpack("<q", struct.pack("<d", math.sqrt(2.0)))[0] & MANTISSA
+# Pairs of a query and a place up to which no kernel is compiled.
+FEW_PAIRS = 1 << 20
+# Below this every whole number is a float.
+EXACT = 2.0**53
 
 
 def unit_of(values: Floats) -> float:
@@ -54,7 +64,12 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
 
 
 def window_sums(
-    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+    queries: Floats,
+    places: Floats,
+    columns: Ints,
+    stretch: Floats,
+    kinds: Kinds = (),
+    few: int = FEW_PAIRS,
 ) -> Ints:
     """Return the sums of columns over the windows of every width.
 
@@ -68,15 +83,47 @@ def window_sums(
         By which distances are multiplied; a feature of 0 is not looked at.
     kinds : tuple of str
         What every feature is; none: all are lines.
+    few : int
+        Pairs of a query and a place up to which nothing is compiled.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
-    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
-    _ladder(at, held, columns, bool(kinds), out)
+    if len(queries) * len(places) <= few and columns.sum(axis=0).max(initial=0) < EXACT:
+        return _few_sums(at, held, columns, bool(kinds))
+    out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
+    _ladder(at, np.ascontiguousarray(held.T), columns, bool(kinds), out)
     return out
+
+
+def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
+    """Return what `_ladder` adds up. Floats are exact, because sums are below 2⁵³."""
+    rungs = narrowest_windows(queries, places, is_round)
+    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
+    shape = len(queries), len(WIDTHS), columns.shape[1]
+    found = np.empty(shape)
+    for c, column in enumerate(columns.T.astype(np.float64)):
+        values = np.broadcast_to(column, rungs.shape).ravel()
+        found[..., c] = np.bincount(cell, values, shape[0] * shape[1]).reshape(shape[:2])
+    return np.cumsum(found, axis=1).astype(np.int64)
+
+
+def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
+    """Return the narrowest window of each query that holds each place, as `climb` does."""
+    reach, apart = np.zeros((2, len(queries), len(places)))
+    for q, x in zip(queries.T, places.T, strict=True):
+        np.abs(np.subtract.outer(q, x, out=apart), out=apart)
+        if is_round:
+            reach += np.square(apart, out=apart)
+        else:
+            np.maximum(reach, apart, out=reach)
+    if is_round:
+        np.sqrt(reach, out=reach)
+    below = reach.view(np.int64) - 1
+    rungs = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
+    return np.where(reach > 0.0, np.clip(rungs, 1, len(WIDTHS) - 1), 0)
 
 
 class Left(NamedTuple):
@@ -101,16 +148,32 @@ class Left(NamedTuple):
     last: Ints
 
 
+class Values(NamedTuple):
+    """What is averaged: table[row[i], column[j]] of query i and place j.
+
+    Parameters
+    ----------
+    table : array
+        Queries that leave the same out share a row, places of one level a column.
+    row : integer array of shape (q,)
+    column : integer array of shape (r,)
+    """
+
+    table: Floats
+    row: Ints
+    column: Ints
+
+
 def window_means(
     queries: Floats,
     places: Floats,
-    values: Floats,
+    values: Values,
     weight: Floats,
     stretch: Floats,
     left: Left,
     kinds: Kinds = (),
 ) -> Floats:
-    """Return the weighted means of values (q, r) of a query and a place over its windows.
+    """Return the weighted means of values of a query and a place over its windows.
 
     Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
@@ -118,7 +181,9 @@ def window_means(
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
     shape = len(queries), len(WIDTHS)
     total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    _mean_ladder(at, held, values, weight, *left, bool(kinds), size, whole, total)
+    held = np.ascontiguousarray(held.T)
+    table, row, column = values
+    _mean_ladder(at, held, table, row, column, weight, *left, bool(kinds), size, whole, total)
     is_held = size > NOTHING * whole
     return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
 
@@ -133,13 +198,15 @@ def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
 
 @kernel
 def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out: Ints) -> None:
-    """Add up the columns within every width of every query."""
+    """Add up the columns within every width of every query; places have shape (d, r)."""
     _, widths, k = out.shape
+    reach = np.empty(len(columns))
+    rungs = np.empty(len(columns), dtype=np.int64)
     for i in range(len(queries)):
-        for j in range(len(places)):
-            b = rung(queries, places, widths, i, j, is_round)
+        climb(queries[i], places, widths, is_round, reach, rungs)
+        for j in range(len(columns)):
             for c in range(k):
-                out[i, b, c] += columns[j, c]
+                out[i, rungs[j], c] += columns[j, c]
         for b in range(1, widths):
             for c in range(k):
                 out[i, b, c] += out[i, b - 1, c]
@@ -149,7 +216,9 @@ def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out:
 def _mean_ladder(
     queries: Floats,
     places: Floats,
-    values: Floats,
+    table: Floats,
+    row: Ints,
+    column: Ints,
     weight: Floats,
     own: Ints,
     less: Floats,
@@ -161,47 +230,53 @@ def _mean_ladder(
     whole: Floats,
     total: Floats,
 ) -> None:
-    """Add up weights, and weighted values[i, j], of the places j within every width of query i.
+    """Add up weights, and weighted values, of the places (d, r) within every width of a query.
 
     `whole` are the weights before anything is left out.
     """
     widths = total.shape[1]
+    reach = np.empty(len(weight))
+    rungs = np.empty(len(weight), dtype=np.int64)
+    sums = np.empty((widths, 3))
     for i in range(len(queries)):
-        for j in range(len(places)):
-            b = rung(queries, places, widths, i, j, is_round)
-            total[i, b] += weight[j] * values[i, j]
-            whole[i, b] += weight[j]
-        for b in range(widths):
-            size[i, b] = whole[i, b]
+        climb(queries[i], places, widths, is_round, reach, rungs)
+        sums[:] = 0.0
+        values = table[row[i]]
+        for j in range(len(weight)):
+            sums[rungs[j], 0] += weight[j] * values[column[j]]
+            sums[rungs[j], 1] += weight[j]
+        sums[:, 2] = sums[:, 1]
         for k in range(first[i], last[i]):
             if own[k] >= 0:
-                b = rung(queries, places, widths, i, own[k], is_round)
-                total[i, b] -= less[k] * lost[k]
-                size[i, b] -= less[k]
-        for b in range(1, widths):
-            total[i, b] += total[i, b - 1]
-            size[i, b] += size[i, b - 1]
-            whole[i, b] += whole[i, b - 1]
+                sums[rungs[own[k]], 0] -= less[k] * lost[k]
+                sums[rungs[own[k]], 2] -= less[k]
+        for b in range(widths):
+            if b > 0:
+                sums[b] += sums[b - 1]
+            total[i, b], whole[i, b], size[i, b] = sums[b, 0], sums[b, 1], sums[b, 2]
 
 
 @inlined
-def rung(queries: Floats, places: Floats, widths: int, i: int, j: int, is_round: bool) -> int:
-    """Return the narrowest window of a query that holds a place."""
-    reach = 0.0
-    for a in range(queries.shape[1]):
-        apart = abs(queries[i, a] - places[j, a])
-        reach = reach + apart * apart if is_round else max(reach, apart)
+def climb(
+    query: Floats, places: Floats, widths: int, is_round: bool, reach: Floats, rungs: Ints
+) -> None:
+    """Set to which place a query reaches by what, and the narrowest window that holds the place.
+
+    One step after the other over all places, none of which branches: compilers make eight of each
+    at once.
+    """
+    reach[:] = 0.0
+    for a in range(len(query)):
+        for j in range(len(reach)):
+            apart = abs(query[a] - places[a, j])
+            reach[j] = reach[j] + apart * apart if is_round else max(reach[j], apart)
     if is_round:
-        reach = math.sqrt(reach)
-    # reach = mantissa · 2^exponent, mantissa in [½, 1)
-    mantissa, exponent = math.frexp(reach)
-    steps = 2 * (exponent + 9) + 1
-    if mantissa <= ROOT:
-        steps -= 1
-    if mantissa == 0.5:
-        steps -= 1
-    steps = max(steps, 1)
-    steps = min(steps, widths - 1)
-    if reach == 0.0:
-        steps = 0
-    return steps
+        for j in range(len(reach)):
+            reach[j] = math.sqrt(reach[j])
+    bits = reach.view(np.int64)
+    for j in range(len(reach)):
+        # Less by one: a reach that is a width is in its window.
+        below = bits[j] - 1
+        rung = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
+        rung = min(max(rung, 1), widths - 1)
+        rungs[j] = rung if bits[j] != 0 else 0

@@ -18,12 +18,16 @@ import numpy as np
 
 from betafield._threads import run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
+from betafield.windows.brute import Brute
 from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 from betafield.windows.zorder import visiting_order
 
 # Statistics for which prefix sums pay.
 FEW = 8
+# Pairs of a query and a place that are looked at one by one, and how often, before trials that wait
+# are indexed: a first answer needs nothing compiled.
+PAIRS, TIMES = 1 << 16, 8
 
 
 class Limits(NamedTuple):
@@ -85,6 +89,8 @@ class Forest:
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
         # Rows of the batches that wait, as long as any do.
         self._waiting_rows = 0
+        # How often waiting trials were looked at one by one.
+        self._looked = 0
 
     def insert(self, batch: Places) -> Forest:
         """Return the forest with these places too. Their arrays now belong to it."""
@@ -182,6 +188,10 @@ class Forest:
         Queries are visited in a spatial order, so that each finds in the processor's cache
         what the one before it used; the answers come in the caller's order.
         """
+        if self._has_few(len(queries)):
+            self._looked += 1
+            waiting = concatenate(list(self._state[1]))
+            return Brute.build(waiting, metric_code(self.metric, self.d)).sums(queries, radius)
         order = visiting_order(queries.T)
         ordered = queries[order]
         indexes, span = self.indexes, self.span
@@ -193,6 +203,14 @@ class Forest:
 
         run(answer, len(queries), n_jobs)
         return out
+
+    def _has_few(self, queries: int) -> bool:
+        """Return whether all trials wait, and looking at all of them is quick."""
+        built, waiting = self._state
+        if built or not waiting or self._looked >= TIMES or queries * self._waiting_rows > PAIRS:
+            return False
+        width = len(waiting[0].counts)
+        return all(part.shifts is None and len(part.counts) == width for part in waiting)
 
     def _added(self, span: tuple[int, int], parts: list[Ints]) -> Ints:
         """Return the sums of all indexes, given those of each."""

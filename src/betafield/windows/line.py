@@ -9,6 +9,8 @@ each further level every eighth of the one before, until a level fits in the pro
 That one is galloped through from where the query before ended (queries come almost sorted from
 the forest); further down, the eight candidates are compared without a branch. Each level is a
 loop of its own over the queries, so that the loads of many queries are under way at once.
+
+NumPy finds the same ends by bisection for few queries, because users wait for compilers.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from betafield.windows.base import Floats, Ints, Places
 
 BLOCK = 8
 CACHED = 1 << 16
+# Queries up to which no kernel is compiled.
+FEW = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Line:
         outside = float(np.nextafter(-radius, -np.inf))
         first = self._first_above(queries, outside)
         beyond = self._first_above(queries, radius)
+        if len(queries) <= FEW:
+            return np.asarray(self.before[beyond] - self.before[first])
         out = np.empty((len(queries), self.before.shape[1]), dtype=np.int64)
         _difference(self.before, first, beyond, out)
         return out
@@ -83,10 +89,38 @@ class Line:
         rounds differently; x − q never falls along sorted places, so searching is exact.
         """
         qs, ends = queries[:, 0], np.empty(len(queries), dtype=np.int64)
+        if len(queries) <= FEW:
+            return _searched(self.levels[0], qs, bound)
         _gallop(self.levels[-1], qs, bound, ends)
         for level in self.levels[-2::-1]:
             _descend(level, qs, bound, ends)
         return ends
+
+
+def _searched(xs: Floats, queries: Floats, bound: float) -> Ints:
+    """Return the first i with xs[i] − q > bound, for all queries at once.
+
+    Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
+    """
+    with np.errstate(over="ignore"):
+        ends = xs.searchsorted(queries + bound, side="right")
+        reach = np.concatenate([[-np.inf], xs, [np.inf]])
+        is_right = (reach[ends] - queries <= bound) & (reach[ends + 1] - queries > bound)
+        wrong = np.flatnonzero(~is_right)
+        ends[wrong] = _bisected(xs, queries[wrong], bound)
+    return ends
+
+
+def _bisected(xs: Floats, queries: Floats, bound: float) -> Ints:
+    """Return the same, by comparing x − q with the bound only."""
+    low = np.zeros(len(queries), dtype=np.int64)
+    high = np.full(len(queries), xs.size, dtype=np.int64)
+    last = max(xs.size - 1, 0)
+    for _ in range(int(xs.size).bit_length() if len(queries) else 0):
+        middle = (low + high) >> 1
+        is_inside = (low < high) & (xs[np.minimum(middle, last)] - queries <= bound)
+        low, high = np.where(is_inside, middle + 1, low), np.where(is_inside, high, middle)
+    return low
 
 
 @kernel

@@ -79,6 +79,10 @@ class Placing:
     _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
     _standing: StandingPoints | None = field(default=None, init=False)
     _told: Neighbours = field(default_factory=Neighbours, init=False)
+    # What was found last, and from what: an ask that was prepared finds it again.
+    _found: tuple[AnyField, tuple[int, int, bytes, bytes], tuple[Floats, str]] | None = field(
+        default=None, init=False
+    )
     # What the trials of a round leave of the scores of its candidates, and how many they are.
     _left: tuple[Scene, int, Floats] | None = field(default=None, init=False)
 
@@ -122,8 +126,12 @@ class Placing:
         if field is None or learner.model.n_trials_ + len(pending) < self.start:
             why = f"one of the first {self.start}, spread over the space before much is known"
             return self._plain("sobol", k, held, allowed), why
-        unknown = Unknown(history.last_told_rows(learner.n_since), pending)
-        return self._best(field, held, allowed, unknown, self._dice(k))
+        key = k, learner.n_since, held.tobytes(), pending.tobytes()
+        if self._found is None or self._found[0] is not field or self._found[1] != key:
+            unknown = Unknown(history.last_told_rows(learner.n_since), pending)
+            best = self._best(field, held, allowed, unknown, self._dice(k))
+            self._found = field, key, best
+        return self._found[2]
 
     def overview(self, field: AnyField) -> Scene:
         """Return the candidates and their posteriors, nothing fixed."""

@@ -1,0 +1,33 @@
+"""What is compiled for a first answer: users wait for it, so it is counted."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+import numpy as np
+from betafield import SmoothBetaClassifier, contexts
+from betafield._jit import numba
+
+rng = np.random.default_rng(0)
+X, y = rng.random((1000, {d})), rng.integers(0, 2, 1000)
+SmoothBetaClassifier().fit(X, y, context={context}).posterior(X[:10]).interval(0.95)
+for name, module in list(sys.modules.items()):
+    if name.startswith("betafield."):
+        for each in vars(module).values():
+            if isinstance(each, numba.core.dispatcher.Dispatcher) and each.__module__ == name:
+                print(*[each.__name__] * len(each.signatures))
+"""
+# Dense linear algebra, whose sums have a fixed order: in NumPy it would be slow.
+NEEDED = ["_solve", "add_product", "eliminate"]
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("context", ["None", "contexts.guess_lapse(0.3, 0.05)"])
+def test_a_first_answer_compiles_each_of_a_few_kernels_once(d, context, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    run = [sys.executable, "-c", CODE.format(d=d, context=context)]
+    found = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert sorted(found.split()) == NEEDED
