@@ -371,7 +371,7 @@ def test_a_number_among_words_of_a_file_is_refused_wherever_it_is(tmp_path):
     rows = pd.DataFrame({"site": site, "dose": np.arange(n) % 10, "died": np.arange(n) % 3 == 0})
     rows.to_csv(path, index=False)
     assert path.stat().st_size > 1.2 * (1 << 20)
-    said = rf"trials.csv: X row {n - 7}, column 'site': found '12' .* text and numbers"
+    said = rf"line {n - 7 + 2} of .*trials.csv, column 'site': found '12' .* text and numbers"
     with pytest.raises(ValueError, match=said):
         SmoothBetaClassifier().fit_files(path, outcome="died", features=["site", "dose"])
     named = SmoothBetaClassifier(categorical_features=["site"], method="process")
