@@ -130,15 +130,16 @@ class Soft(Link):
         return "SOFT"
 
     def _value(self, f: Floats) -> Floats:
-        a, b = self._ends(f)
-        return np.minimum((_softplus(a) - _softplus(b)) / self.steepness, 1.0)
+        a, b = (_Bent.of(end) for end in self._ends(f))
+        return np.minimum((a.above() - b.above()) / self.steepness, 1.0)
 
     def _both(self, f: Floats) -> tuple[Floats, Floats]:
-        # 1 − g is g at −f, with ends −b and −a: their bends are the same.
-        a, b = self._ends(f)
-        A, B = _corner(a), _corner(b)
-        p = (np.maximum(a, 0.0) + A) - (np.maximum(b, 0.0) + B)
-        rest = (np.maximum(-b, 0.0) + B) - (np.maximum(-a, 0.0) + A)
+        a, b = (_Bent.of(end) for end in self._ends(f))
+        return self._values(a, b)
+
+    def _values(self, a: _Bent, b: _Bent) -> tuple[Floats, Floats]:
+        """Return g and 1 − g, which is g at −f: there the ends are −b and −a."""
+        p, rest = a.above() - b.above(), b.below() - a.below()
         return np.minimum(p / self.steepness, 1.0), np.minimum(rest / self.steepness, 1.0)
 
     def _inverse(self, p: Floats) -> Floats:
@@ -146,28 +147,48 @@ class Soft(Link):
         return (np.log(up) - np.log(down)) / self.steepness - 0.5
 
     def _rise(self, f: Floats) -> tuple[Floats, Floats]:
-        a, b = self._ends(f)
-        return self._value(f), self.whole * expit(a) * expit(-b)
+        a, b = (_Bent.of(end) for end in self._ends(f))
+        p = np.minimum((a.above() - b.above()) / self.steepness, 1.0)
+        return p, self.whole * a.up() * b.down()
 
     def _bend(self, f: Floats) -> Bend:
-        a, b = self._ends(f)
-        a1, a0, b1, b0 = expit(a), expit(-a), expit(b), expit(-b)
+        a, b = (_Bent.of(end) for end in self._ends(f))
+        a1, a0, b1, b0 = a.up(), a.down(), b.up(), b.down()
         first, tilt = self.whole * a1 * b0, self.steepness * (a0 - b1)
         third = first * (tilt**2 - self.steepness**2 * (a1 * a0 + b1 * b0))
-        return Bend(*self._both(f), first, first * tilt, third)
+        return Bend(*self._values(a, b), first, first * tilt, third)
 
     def _ends(self, f: Floats) -> tuple[Floats, Floats]:
         return self.steepness * (f + 0.5), self.steepness * (f - 0.5)
 
 
-def _softplus(a: Floats) -> Floats:
-    """Return log(1 + e^a)."""
-    return np.asarray(np.maximum(a, 0.0) + _corner(a))
+class _Bent(NamedTuple):
+    """An end a of the soft identity, e^−|a| and log(1 + e^−|a|): all about its bend."""
 
+    a: Floats
+    small: Floats
+    corner: Floats
 
-def _corner(a: Floats) -> Floats:
-    """Return log(1 + e^−|a|)."""
-    return np.asarray(log1p(np.exp(-np.abs(a))))
+    @classmethod
+    def of(cls, a: Floats) -> _Bent:
+        small = np.exp(-np.abs(a))
+        return cls(a, small, log1p(small))
+
+    def above(self) -> Floats:
+        """Return log(1 + e^a)."""
+        return np.asarray(np.maximum(self.a, 0.0) + self.corner)
+
+    def below(self) -> Floats:
+        """Return log(1 + e^−a)."""
+        return np.asarray(np.maximum(-self.a, 0.0) + self.corner)
+
+    def up(self) -> Floats:
+        """Return 1/(1 + e^−a)."""
+        return np.asarray(np.where(self.a >= 0.0, 1.0, self.small) / (1.0 + self.small))
+
+    def down(self) -> Floats:
+        """Return 1/(1 + e^a)."""
+        return np.asarray(np.where(self.a >= 0.0, self.small, 1.0) / (1.0 + self.small))
 
 
 def clipped(values: Floats, low: float, high: float) -> Floats:
