@@ -30,6 +30,7 @@ from tests.server.serving import (
 )
 
 from betafield.decisions import Everywhere, Experiment, LevelSet
+from betafield.decisions.experiment.experiment import parts
 from betafield.decisions.experiment.replaying import Replay
 from betafield.server import tables
 from betafield.server.backing_up import copied
@@ -64,6 +65,27 @@ def test_outcomes_learned_together_are_those_learned_one_by_one(goal, cuts, kind
     asked, expected = replay.learned().ask(3), one.ask(3)
     assert [dict(each) for each in asked] == [dict(each) for each in expected]
     assert [each.why for each in asked] == [each.why for each in expected]
+
+
+def test_what_was_prepared_is_asked_only_if_nothing_has_happened_since():
+    one, other = (Experiment({"x": (0, 1)}, LevelSet(0.5), random_state=3) for _ in range(2))
+    replay, rng = Replay(other), random.Random(1)
+    for i in range(24):
+        point = {"x": rng.random()}
+        one.tell(point, success=point["x"] > 0.4)
+        (number,) = replay.add_all([replay.checked_row(point)], ["given"])
+        replay.end_all([(number, point["x"] > 0.4, None)])
+        if i % 3 == 0:
+            continue
+        replay.prepare()
+        if i % 3 == 1:  # another trial comes in between, and stays pending
+            row = replay.checked_row({"x": rng.random()})
+            for history in (parts(one).history, parts(other).history):
+                history.add(row, "in between")
+        trials = one.ask(2)
+        assert [dict(each) for each in replay.learned().ask(2)] == [dict(t) for t in trials]
+        one.abandon(trials[0])
+        replay.end_all([(trials[0].id, None, None)])
 
 
 # Kills ---------------------------------------------------------------------------------------

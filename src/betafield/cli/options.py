@@ -13,8 +13,7 @@ import re
 from fractions import Fraction
 from typing import Annotated, Any
 
-import typer
-
+from betafield.cli.declaring import argument, flag, option
 from betafield.cli.usage import UsageError
 
 FILES, COLUMNS, MODEL = "Files", "Columns", "Model"
@@ -23,90 +22,74 @@ POINTS, RESULTS, OUTPUT = "Where", "What", "Output"
 ASSUMED, BEFORE = "What is assumed", "Before the first trial"
 
 
-def _option(panel: str, metavar: str, meaning: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=meaning, rich_help_panel=panel)
-
-
-def _flag(panel: str, name: str, meaning: str) -> Any:
-    return typer.Option(name, help=meaning, rich_help_panel=panel)
-
-
 # Declared ----------------------------------------------------------------------------------
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="Trials: files that end in .csv, .tsv, .parquet or .pq, folders and globs of them, or "
+    argument(
+        FILES,
+        "FILE...",
+        "Trials: files that end in .csv, .tsv, .parquet or .pq, folders and globs of them, or "
         "- for standard input.",
-        rich_help_panel=FILES,
-        show_default=False,
     ),
 ]
 ModelFile = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model that `fit` wrote, or - for standard input.",
-        rich_help_panel=FILES,
-        show_default=False,
-    ),
+    argument(FILES, "MODEL", "A model that `fit` wrote, or - for standard input."),
 ]
 
 Separator = Annotated[
     str | None,
-    _option(FILES, "MARK", "What separates columns of text: one character, such as ';', or tab."),
+    option(FILES, "MARK", "What separates columns of text: one character, such as ';', or tab."),
 ]
 DropMissing = Annotated[
     bool,
-    _flag(FILES, "--drop-missing", "Leave out rows that lack a value, and say how many."),
+    flag(FILES, "--drop-missing", "Leave out rows that lack a value, and say how many."),
 ]
 
 Features = Annotated[
     list[str] | None,
-    _option(COLUMNS, "NAMES", "Columns that say where a trial was made, such as lon,lat."),
+    option(COLUMNS, "NAMES", "Columns that say where a trial was made, such as lon,lat."),
 ]
 Outcome = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column with the outcome: two or more values.")
+    str | None, option(COLUMNS, "NAME", "Column with the outcome: two or more values.")
 ]
 Success = Annotated[
     str | None,
-    _option(COLUMNS, "LABEL", "The outcome that counts as success. Default: by its name."),
+    option(COLUMNS, "LABEL", "The outcome that counts as success. Default: by its name."),
 ]
 Successes = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of successes, if a row is several trials.")
+    str | None, option(COLUMNS, "NAME", "Column of successes, if a row is several trials.")
 ]
 Trials = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of trials, together with --successes.")
+    str | None, option(COLUMNS, "NAME", "Column of trials, together with --successes.")
 ]
-Weights = Annotated[
-    str | None, _option(COLUMNS, "NAME", "Column of weights: 2 counts as two rows.")
-]
+Weights = Annotated[str | None, option(COLUMNS, "NAME", "Column of weights: 2 counts as two rows.")]
 
 Groups = Annotated[
     str | None,
-    _option(COLUMNS, "NAME", "Column of groups whose trials share an effect: a chamber, a storm."),
+    option(COLUMNS, "NAME", "Column of groups whose trials share an effect: a chamber, a storm."),
 ]
 Overdispersion = Annotated[
     bool,
-    _flag(MODEL, "--overdispersion", "Rows of counts may vary more than independent trials would."),
+    flag(MODEL, "--overdispersion", "Rows of counts may vary more than independent trials would."),
 ]
 
 Method = Annotated[
     str,
-    _option(MODEL, "NAME", "auto: a process and windows of its residuals; process; or windows."),
+    option(MODEL, "NAME", "auto: a process and windows of its residuals; process; or windows."),
 ]
 Bandwidth = Annotated[
     str,
-    _option(MODEL, "WIDTH", "Use windows of this width: loo, theory, or a number."),
+    option(MODEL, "WIDTH", "Use windows of this width: loo, theory, or a number."),
 ]
 Lipschitz = Annotated[
-    float, _option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
+    float, option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
 ]
-Metric = Annotated[str, _option(MODEL, "NAME", "euclidean, chebyshev or manhattan.")]
+Metric = Annotated[str, option(MODEL, "NAME", "euclidean, chebyshev or manhattan.")]
 Scale = Annotated[
     str,
-    _option(
+    option(
         MODEL,
         "UNITS",
         "Units in which it is smooth: auto, range, rank or log, for all or per feature: "
@@ -115,12 +98,12 @@ Scale = Annotated[
 ]
 Bounds = Annotated[
     list[str] | None,
-    _option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; repeat for each feature."),
+    option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; repeat for each feature."),
 ]
-Prior = Annotated[str, _option(MODEL, "ALPHA,BETA", "For windows: the shapes of the prior.")]
+Prior = Annotated[str, option(MODEL, "ALPHA,BETA", "For windows: the shapes of the prior.")]
 Categorical = Annotated[
     list[str] | None,
-    _option(
+    option(
         MODEL,
         "NAMES",
         "Features that are categories, by commas; text is one if it is named among --features.",
@@ -129,7 +112,7 @@ Categorical = Annotated[
 ]
 Interactions = Annotated[
     list[str] | None,
-    _option(
+    option(
         MODEL,
         "NAMES",
         "Categories whose combinations count, such as site,sex; several times for several.",
@@ -138,7 +121,7 @@ Interactions = Annotated[
 ]
 Missing = Annotated[
     str,
-    _option(
+    option(
         MODEL,
         "HOW",
         "Rows without a value: error; drop, as --drop-missing; or level, which makes a level of "
@@ -148,7 +131,7 @@ Missing = Annotated[
 ]
 Monotonic = Annotated[
     list[str] | None,
-    _option(
+    option(
         MODEL,
         "NAMES",
         "Features along which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
@@ -156,154 +139,147 @@ Monotonic = Annotated[
 ]
 Periodic = Annotated[
     list[str] | None,
-    _option(MODEL, "NAME=PERIOD", "Features that start again after a period, such as hour=24."),
+    option(MODEL, "NAME=PERIOD", "Features that start again after a period, such as hour=24."),
 ]
 Geographic = Annotated[
     list[str] | None,
-    _option(MODEL, "LON,LAT", "The features that are longitude and latitude, in degrees."),
+    option(MODEL, "LON,LAT", "The features that are longitude and latitude, in degrees."),
 ]
 Sharing = Annotated[
-    str, _option(MODEL, "NAME", "For windows, how contexts are combined: exact or mean.")
+    str, option(MODEL, "NAME", "For windows, how contexts are combined: exact or mean.")
 ]
 
 Guess = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
+    str | None, option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
 ]
 Lapse = Annotated[
     str | None,
-    _option(
+    option(
         CONTEXTS, "RATE", "Failure by inattention, alone or with --guess. ~Beta(1.5, 30): unknown."
     ),
 ]
 Sensitivity = Annotated[
     str | None,
-    _option(CONTEXTS, "RATE", "P(positive | present). 92/100: unknown, from a study."),
+    option(CONTEXTS, "RATE", "P(positive | present). 92/100: unknown, from a study."),
 ]
 Specificity = Annotated[
     str | None,
-    _option(CONTEXTS, "RATE", "P(negative | absent); like --sensitivity."),
+    option(CONTEXTS, "RATE", "P(negative | absent); like --sensitivity."),
 ]
 PoolSize = Annotated[
     str | None,
-    _option(CONTEXTS, "SIZE", "Samples per test; the two rates of the test are 1 by default."),
+    option(CONTEXTS, "SIZE", "Samples per test; the two rates of the test are 1 by default."),
 ]
 Background = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "Success without treatment: control mortality.")
+    str | None, option(CONTEXTS, "RATE", "Success without treatment: control mortality.")
 ]
 Attenuated = Annotated[
-    str | None, _option(CONTEXTS, "FACTOR", "Factor that multiplies success: fatigue, position.")
+    str | None, option(CONTEXTS, "FACTOR", "Factor that multiplies success: fatigue, position.")
 ]
 Truth = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "P(true answer) in a survey; otherwise a coin answers.")
+    str | None, option(CONTEXTS, "RATE", "P(true answer) in a survey; otherwise a coin answers.")
 ]
-Yes = Annotated[
-    str | None, _option(CONTEXTS, "RATE", "How often that coin says yes. Default: 1/2.")
-]
+Yes = Annotated[str | None, option(CONTEXTS, "RATE", "How often that coin says yes. Default: 1/2.")]
 Gain = Annotated[
-    str | None, _option(CONTEXTS, "A", "Success has probability A π + B; with --offset.")
+    str | None, option(CONTEXTS, "A", "Success has probability A π + B; with --offset.")
 ]
-Offset = Annotated[str | None, _option(CONTEXTS, "B", "See --gain.")]
+Offset = Annotated[str | None, option(CONTEXTS, "B", "See --gain.")]
 
 Grid = Annotated[
     int | None,
-    _option(POINTS, "N", "N points evenly over the domain; N × N for two features.", "--grid"),
+    option(POINTS, "N", "N points evenly over the domain; N × N for two features.", "--grid"),
 ]
 At = Annotated[
-    str | None, _option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
+    str | None, option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
 ]
 By = Annotated[
     str,
-    _option(POINTS, "FILE", "A table of points and their areas, or - for standard input.", "--by"),
+    option(POINTS, "FILE", "A table of points and their areas, or - for standard input.", "--by"),
 ]
-Area = Annotated[str, _option(POINTS, "NAME", "Column with the area of each point.")]
+Area = Annotated[str, option(POINTS, "NAME", "Column with the area of each point.")]
 PointWeights = Annotated[
-    str | None, _option(POINTS, "NAME", "Column with the weight of each point.", "--weights")
+    str | None, option(POINTS, "NAME", "Column with the weight of each point.", "--weights")
 ]
-Level = Annotated[float, _option(RESULTS, "LEVEL", "Probability inside a credible interval.")]
-Above = Annotated[float | None, _option(RESULTS, "P", "Add P(probability > P).")]
+Level = Annotated[float, option(RESULTS, "LEVEL", "Probability inside a credible interval.")]
+Above = Annotated[float | None, option(RESULTS, "P", "Add P(probability > P).")]
 Band = Annotated[
     float | None,
-    _option(RESULTS, "L", "Add guaranteed intervals, if it changes by at most L over the domain."),
+    option(RESULTS, "L", "Add guaranteed intervals, if it changes by at most L over the domain."),
 ]
 Under = Annotated[
     str | None,
-    _option(RESULTS, "CONTEXT", "Under a context, by numbers: guess=0.5,lapse=0.02."),
+    option(RESULTS, "CONTEXT", "Under a context, by numbers: guess=0.5,lapse=0.02."),
 ]
 Levels = Annotated[
     list[float],
-    _option(RESULTS, "P", "The probability; repeat for several."),
+    option(RESULTS, "P", "The probability; repeat for several."),
 ]
 Feature = Annotated[
     str | None,
-    _option(POINTS, "NAME", "The feature; not needed if there is one."),
+    option(POINTS, "NAME", "The feature; not needed if there is one."),
 ]
 Fixed = Annotated[
     list[str] | None,
-    _option(
+    option(
         POINTS,
         "NAME=VALUE",
         "Fix another feature; by default others are averaged over the trials.",
     ),
 ]
-Anchored = Annotated[bool, _flag(RESULTS, "--anchored", "The curve starts at 0 and ends at 1.")]
-Interval = Annotated[float, _option(RESULTS, "LEVEL", "Probability inside the interval.")]
-Draws = Annotated[int, _option(RESULTS, "N", "Number of draws.", "--draws")]
-Seed = Annotated[int, _option(RESULTS, "N", "Seed of the draws.", "--seed")]
-Title = Annotated[str | None, _option(RESULTS, "TEXT", "The title of the page.")]
+Anchored = Annotated[bool, flag(RESULTS, "--anchored", "The curve starts at 0 and ends at 1.")]
+Interval = Annotated[float, option(RESULTS, "LEVEL", "Probability inside the interval.")]
+Draws = Annotated[int, option(RESULTS, "N", "Number of draws.", "--draws")]
+Seed = Annotated[int, option(RESULTS, "N", "Seed of the draws.", "--seed")]
+Title = Annotated[str | None, option(RESULTS, "TEXT", "The title of the page.")]
 Guaranteed = Annotated[
     float | None,
-    _option(RESULTS, "L", "Show guaranteed intervals, if it changes by at most L over the domain."),
+    option(RESULTS, "L", "Show guaranteed intervals, if it changes by at most L over the domain."),
 ]
 
 Exceeded = Annotated[
     float | None,
-    _option(RESULTS, "P", "Show how likely the probability is above P.", "--above"),
+    option(RESULTS, "P", "Show how likely the probability is above P.", "--above"),
 ]
 
 PlannedModel = Annotated[
     str | None,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model that `fit` wrote, or - for standard input.",
-        rich_help_panel=FILES,
-        show_default=False,
-    ),
+    argument(FILES, "MODEL", "A model that `fit` wrote, or - for standard input."),
 ]
 Smoothness = Annotated[
     float,
-    _option(ASSUMED, "L", "How much the probability may change over the width of the domain."),
+    option(ASSUMED, "L", "How much the probability may change over the width of the domain."),
 ]
-Error = Annotated[float | None, _option(BEFORE, "E", "The largest acceptable error, such as 0.05.")]
-PlannedTrials = Annotated[int | None, _option(BEFORE, "T", "Or the number of trials.")]
-Dimensions = Annotated[int | None, _option(BEFORE, "D", "The number of features.")]
-PlannedMetric = Annotated[str, _option(BEFORE, "NAME", "euclidean, chebyshev or manhattan.")]
+Error = Annotated[float | None, option(BEFORE, "E", "The largest acceptable error, such as 0.05.")]
+PlannedTrials = Annotated[int | None, option(BEFORE, "T", "Or the number of trials.")]
+Dimensions = Annotated[int | None, option(BEFORE, "D", "The number of features.")]
+PlannedMetric = Annotated[str, option(BEFORE, "NAME", "euclidean, chebyshev or manhattan.")]
 LargestBackground = Annotated[
-    float, _option(BEFORE, "RATE", "The largest rate of success without treatment.")
+    float, option(BEFORE, "RATE", "The largest rate of success without treatment.")
 ]
 Width = Annotated[
-    float, _option(RESULTS, "WIDTH", "The width at which an interval is narrow enough.")
+    float, option(RESULTS, "WIDTH", "The width at which an interval is narrow enough.")
 ]
 DemoOut = Annotated[
-    str | None, _option(OUTPUT, "FILE", "Also write a report, as an HTML page.", "--out")
+    str | None, option(OUTPUT, "FILE", "Also write a report, as an HTML page.", "--out")
 ]
-Quick = Annotated[bool, _flag(RESULTS, "--quick", "Fewer and smaller runs: two minutes.")]
-Fresh = Annotated[bool, _flag(RESULTS, "--fresh", "Discard earlier results.")]
-Jobs = Annotated[int, _option(RESULTS, "N", "Number of processes.")]
+Quick = Annotated[bool, flag(RESULTS, "--quick", "Fewer and smaller runs: two minutes.")]
+Fresh = Annotated[bool, flag(RESULTS, "--fresh", "Discard earlier results.")]
+Jobs = Annotated[int, option(RESULTS, "N", "Number of processes.")]
 
 Out = Annotated[
-    str | None, _option(OUTPUT, "FILE", "The file to write, or - for standard output.", "--out")
+    str | None, option(OUTPUT, "FILE", "The file to write, or - for standard output.", "--out")
 ]
-Force = Annotated[bool, _flag(OUTPUT, "--force", "Replace an existing file.")]
+Force = Annotated[bool, flag(OUTPUT, "--force", "Replace an existing file.")]
 Format = Annotated[
     str | None,
-    _option(OUTPUT, "NAME", "csv, parquet or json. Default: by the file name, or csv.", "--format"),
+    option(OUTPUT, "NAME", "csv, parquet or json. Default: by the file name, or csv.", "--format"),
 ]
-GeoJSON = Annotated[bool, _flag(OUTPUT, "--geojson", "Write places on Earth as GeoJSON.")]
+GeoJSON = Annotated[bool, flag(OUTPUT, "--geojson", "Write places on Earth as GeoJSON.")]
 GeoTIFF = Annotated[
-    bool, _flag(OUTPUT, "--geotiff", "Write a grid of places on Earth as GeoTIFF (needs rasterio).")
+    bool, flag(OUTPUT, "--geotiff", "Write a grid of places on Earth as GeoTIFF (needs rasterio).")
 ]
-Quiet = Annotated[bool, _flag(OUTPUT, "--quiet", "Print errors only.")]
-Json = Annotated[bool, _flag(OUTPUT, "--json", "Write JSON instead of text.")]
+Quiet = Annotated[bool, flag(OUTPUT, "--quiet", "Print errors only.")]
+Json = Annotated[bool, flag(OUTPUT, "--json", "Write JSON instead of text.")]
 
 
 # Spelled -----------------------------------------------------------------------------------

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import betafield.cli.terminal as terminal
 from betafield._extras import needed
+from betafield.cli.declaring import argument, flag, option
 from betafield.cli.usage import UsageError
 
 SERVED, ADDRESS, ACCESS, TOKEN = "What", "Where", "Who may come in", "Token"
@@ -18,54 +17,41 @@ SERVED, ADDRESS, ACCESS, TOKEN = "What", "Where", "Who may come in", "Token"
 VARIABLE = "BETAFIELD_TOKEN"
 
 
-def _option(panel: str, metavar: str, meaning: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=meaning, rich_help_panel=panel)
-
-
 Database = Annotated[
     str | None,
-    typer.Argument(
-        metavar="DATABASE",
-        help="An SQLite file, which is made if there is none.",
-        rich_help_panel=SERVED,
-        show_default=False,
-    ),
+    argument(SERVED, "DATABASE", "An SQLite file, which is made if there is none."),
 ]
 Url = Annotated[
     str | None,
-    _option(
-        SERVED, "URL", "Instead of a file: postgresql://user:password@host/name.", "--database"
-    ),
+    option(SERVED, "URL", "Instead of a file: postgresql://user:password@host/name.", "--database"),
 ]
 StudyFile = Annotated[
     str | None,
-    _option(SERVED, "FILE", "Create this study if there is none of its name: .json, .yaml, .py."),
+    option(SERVED, "FILE", "Create this study if there is none of its name: .json, .yaml, .py."),
 ]
 Check = Annotated[
     bool,
-    typer.Option(
-        "--check",
-        help="Open the database, rebuild every study, tell what was found, and end.",
-        rich_help_panel=SERVED,
+    flag(
+        SERVED, "--check", "Open the database, rebuild every study, tell what was found, and end."
     ),
 ]
-Host = Annotated[str, _option(ADDRESS, "ADDRESS", "Where to listen; others need --token.")]
-Port = Annotated[int, _option(ADDRESS, "NUMBER", "0: any that is free.")]
+Host = Annotated[str, option(ADDRESS, "ADDRESS", "Where to listen; others need --token.")]
+Port = Annotated[int, option(ADDRESS, "NUMBER", "0: any that is free.")]
 AllowedHosts = Annotated[
     list[str] | None,
-    _option(ADDRESS, "NAME", "Another name under which it is reached.", "--allowed-host"),
+    option(ADDRESS, "NAME", "Another name under which it is reached.", "--allowed-host"),
 ]
 Origins = Annotated[
     list[str] | None,
-    _option(
+    option(
         ACCESS, "ORIGIN", "A site whose pages may use it, such as https://lab.example.", "--origin"
     ),
 ]
 Token = Annotated[
     str | None,
-    _option(ACCESS, "TEXT", f"Who has it may do all; better in {VARIABLE}. Without: a new one."),
+    option(ACCESS, "TEXT", f"Who has it may do all; better in {VARIABLE}. Without: a new one."),
 ]
-Rate = Annotated[float, _option(ACCESS, "NUMBER", "Requests per second and token.")]
+Rate = Annotated[float, option(ACCESS, "NUMBER", "Requests per second and token.")]
 
 
 def serve(
@@ -137,26 +123,16 @@ def _port(port: int) -> int:
 
 Action = Annotated[
     str,
-    typer.Argument(
-        metavar="ACTION",
-        help="make, list or revoke.",
-        rich_help_panel=TOKEN,
-        show_default=False,
-    ),
+    argument(TOKEN, "ACTION", "make, list or revoke."),
 ]
 Known = Annotated[
     str,
-    typer.Argument(
-        metavar="DATABASE",
-        help="The SQLite file, or the URL of the database.",
-        rich_help_panel=SERVED,
-        show_default=False,
-    ),
+    argument(SERVED, "DATABASE", "The SQLite file, or the URL of the database."),
 ]
-StudyName = Annotated[str | None, _option(TOKEN, "NAME", "To make one: of which study.")]
-Role = Annotated[str | None, _option(TOKEN, "ROLE", "To make one: owner, run or view.")]
-Label = Annotated[str, _option(TOKEN, "TEXT", "To make one: whom it is for.")]
-TokenId = Annotated[str | None, _option(TOKEN, "ID", "To revoke one: its id, as listed.", "--id")]
+StudyName = Annotated[str | None, option(TOKEN, "NAME", "To make one: of which study.")]
+Role = Annotated[str | None, option(TOKEN, "ROLE", "To make one: owner, run or view.")]
+Label = Annotated[str, option(TOKEN, "TEXT", "To make one: whom it is for.")]
+TokenId = Annotated[str | None, option(TOKEN, "ID", "To revoke one: its id, as listed.", "--id")]
 
 
 def tokens(
@@ -229,21 +205,11 @@ def _existing(database: str) -> str:
 
 BackupOut = Annotated[
     str,
-    typer.Argument(
-        metavar="OUT",
-        help="The copy: a new file.",
-        rich_help_panel=SERVED,
-        show_default=False,
-    ),
+    argument(SERVED, "OUT", "The copy: a new file."),
 ]
 ServedFile = Annotated[
     str,
-    typer.Argument(
-        metavar="DATABASE",
-        help="The SQLite file; of PostgreSQL, take pg_dump.",
-        rich_help_panel=SERVED,
-        show_default=False,
-    ),
+    argument(SERVED, "DATABASE", "The SQLite file; of PostgreSQL, take pg_dump."),
 ]
 
 

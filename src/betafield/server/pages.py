@@ -6,7 +6,7 @@ Whatever came from people is escaped by the template; scripts come from files of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -59,6 +59,28 @@ def two_alternatives() -> str:
     return _rendered("two-alternatives.html")
 
 
+def index(studies: Sequence[Mapping[str, Any]]) -> str:
+    """Return the list of studies.
+
+    Examples
+    --------
+    >>> "/studies/dots/dashboard" in index([{"name": "dots", "told": 3, "pending": 1}])
+    True
+    """
+    return _rendered("index.html", studies=studies)
+
+
+def routes(described: Sequence[tuple[str, str, str]]) -> str:
+    """Return the list of routes: method, path, meaning.
+
+    Examples
+    --------
+    >>> "<code>GET /health</code>" in routes([("GET", "/health", "Say that all is well.")])
+    True
+    """
+    return _rendered("routes.html", routes=described)
+
+
 def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
     """Return what a study is for, in words.
 
@@ -105,6 +127,9 @@ def _rendered(template: str, **values: Any) -> str:
 def _template(name: str) -> Any:
     """Return a template that escapes all it is given."""
     jinja2 = needed("server", "jinja2")
-    text = files("betafield.server").joinpath("templates", name).read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(text)
+    folder = files("betafield.server").joinpath("templates")
+    loader = jinja2.FunctionLoader(lambda each: folder.joinpath(each).read_text(encoding="utf-8"))
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template(name)

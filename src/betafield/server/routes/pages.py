@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +24,8 @@ from betafield.server.problems import missing
 from betafield.server.routes.answering import answered
 
 router = APIRouter(tags=["pages"], default_response_class=HTMLResponse)
-# A page may load and reach its own server only.
+# A page may load and reach its own server only. Styles within the page are allowed because plotly
+# adds some to what it draws, which a browser would refuse otherwise.
 POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -58,13 +58,9 @@ async def index(request: Request, hub: Shared, token: str | None = None) -> Resp
     if token is not None:
         return _exchanged(request, token, "/")
     told = await run_in_threadpool(hub.studies.summaries)
-    rows = "".join(
-        f'<li><a href="/studies/{each["name"]}/dashboard">{each["name"]}</a>: '
-        f"{each['told']} told, {each['pending']} pending</li>"
-        for each in told
-    )
-    none = "<p>There is none yet: <code>POST /studies</code> creates one.</p>"
-    return _page(_document("Studies", f"<ul>{rows}</ul>" if rows else none))
+    from betafield.server import pages
+
+    return _page(pages.index(told))
 
 
 @router.get("/studies/{study}/dashboard")
@@ -121,23 +117,11 @@ async def openapi(request: Request) -> Response:
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
     """Show all routes; nothing is loaded from elsewhere."""
-    schema = request.app.openapi()
-    rows = []
-    for path, methods in schema["paths"].items():
-        for method, about in methods.items():
-            told = html.escape(about.get("description", about.get("summary", "")))
-            called = f"<code>{method.upper()} {html.escape(path)}</code>"
-            rows.append(f"<tr><td>{called}</td><td>{told}</td></tr>")
-    table = f"<table>{''.join(rows)}</table>"
-    link = '<p>The whole description: <a href="/openapi.json">/openapi.json</a> (OpenAPI 3.1).</p>'
-    return _page(_document("Routes", link + table))
+    from betafield.server import pages
 
-
-def _document(title: str, body: str) -> str:
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:50rem;"
-        "padding:0 1rem}td{padding:.2rem .8rem .2rem 0;vertical-align:top}</style></head>"
-        f"<body><h1>{title}</h1>{body}</body></html>"
-    )
+    described = [
+        (method.upper(), path, about.get("description", about.get("summary", "")))
+        for path, methods in request.app.openapi()["paths"].items()
+        for method, about in methods.items()
+    ]
+    return _page(pages.routes(described))
