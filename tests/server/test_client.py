@@ -294,6 +294,7 @@ def test_without_a_server_asks_fail_and_outcomes_are_kept(tmp_path):
         Study(NOWHERE, patience=0.2).tell(0, True)
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path):
     database, journal = tmp_path / "s.db", tmp_path / "j"
     with Server(database) as first:

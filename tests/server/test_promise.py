@@ -144,6 +144,7 @@ def require_kept(rows, load):
     assert not shared(rows)
 
 
+@pytest.mark.long
 def test_kills_under_load_lose_nothing_and_asks_go_on(tmp_path):
     path, rows, load = tmp_path / "study.db", [], None
     for kill in range(3):
