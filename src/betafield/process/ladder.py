@@ -32,7 +32,7 @@ WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
 # What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
 UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
-# What remains of a sum if nothing but rounding does, in units of the sum, at the most.
+# The most that rounding alone can leave of a sum, in units of that sum.
 NOTHING = 1e-9
 # Pairs of a query and a place up to which no kernel is compiled.
 FEW_PAIRS = 1 << 20
@@ -58,7 +58,7 @@ def unit_of(values: Floats) -> float:
 
 
 def units(values: Floats, unit: float = UNIT) -> Ints:
-    """Return values as whole numbers, 1 being this many."""
+    """Return values as whole multiples of 1/unit."""
     return np.rint(values * unit).astype(np.int64)
 
 
