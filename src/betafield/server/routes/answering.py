@@ -19,7 +19,7 @@ async def changed(study: Study, change: Change, participant: str | None = None) 
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it; null for numbers that are none.
+    """Return a value as JSON; null for NaN and infinities.
 
     Examples
     --------
