@@ -12,8 +12,8 @@ the process's: those that predict no better say nothing, and would only widen in
 twelve are kept.
 
 The sample consists of the rows with the lowest hashes: as many as have the information of 2,000
-undistorted trials, at most 8,000, because a trial with a guess rate of ½ says less. Windows that the first quarter of the sample
-shows to be of no use are not asked about the rest.
+undistorted trials, at most 8,000, because a trial with a guess rate of ½ says less. Windows that
+the first quarter of the sample shows to be useless are not asked about the rest.
 """
 
 from __future__ import annotations

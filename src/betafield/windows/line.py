@@ -102,7 +102,7 @@ def _searched(xs: Floats, queries: Floats, bound: float) -> Ints:
 
     Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # queries may be infinite
         ends = xs.searchsorted(queries + bound, side="right")
         reach = np.concatenate([[-np.inf], xs, [np.inf]])
         is_right = (reach[ends] - queries <= bound) & (reach[ends + 1] - queries > bound)
