@@ -113,6 +113,8 @@ CHECKS: Checks = {
 
 # What hangs on how busy the machine is: for runs that have it to themselves.
 TIMED = frozenset({"LGP's time", "SBP's time"})
+# What shows after 10,000 trials only.
+LATE = frozenset({"CCBP stops"})
 
 
 # Pictures ------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from betafield import (
 )
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT
+from hostile_client import calls as client_calls
 from hostile_values import T
 
 mpl.use("Agg")
@@ -282,6 +283,7 @@ def _calls():
     _decision_calls()
     _plot_calls()
     _observed_calls()
+    CALLS.update(client_calls(_function, _method))
 
 
 def _estimator_calls():

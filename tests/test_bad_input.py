@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
-from betafield import Prior, SmoothBetaClassifier
+from betafield import FieldWarning, Prior, SmoothBetaClassifier
 
 T = 8
 X = np.column_stack([np.linspace(0, 1, T), np.linspace(1, 0, T) ** 2])
@@ -226,6 +226,23 @@ def test_one_class_alone_is_refused_with_a_way_out(label):
         model.fit(X, [label] * T)
     with pytest.raises(ValueError, match="one class"):
         make().partial_fit(X, [label] * T)
+
+
+@pytest.mark.parametrize("label", [2, "yes", "1", -1.0])
+def test_one_class_alone_that_is_neither_0_nor_1_is_refused_by_default_too(label):
+    with pytest.raises(ValueError, match=f"y: found one class only, {label!r}; two or more"):
+        SmoothBetaClassifier().fit(X, [label] * T)
+
+
+@pytest.mark.parametrize("label", [0, 1, 0.0, True, False])
+def test_outcomes_that_all_are_0_or_1_are_the_posterior_of_one_rate(label):
+    with pytest.warns(FieldWarning, match=f"y: every outcome is {label}"):
+        model = SmoothBetaClassifier().fit(X, [label] * T)
+    assert model.classes_.tolist() == [0, 1]
+    mean, (low, high) = model.predict_proba(X)[:, 1], model.posterior(X).interval(0.95)
+    assert np.all((mean > 0.5) == label)
+    assert np.all((low < mean) & (mean < high))
+    assert np.ptp(mean) < 0.1
 
 
 @pytest.mark.parametrize(

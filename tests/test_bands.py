@@ -124,6 +124,7 @@ CONTEXTS = {
 LONG = pytest.mark.long
 
 
+@pytest.mark.long
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("context", "sharing"),

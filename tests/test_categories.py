@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,11 +13,16 @@ from scipy.special import expit
 from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.isotonic import IsotonicRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import betafield
-from betafield import SmoothBetaClassifier
+from betafield import SmoothBetaClassifier, report
+from betafield.answers.levels import differences
+from betafield.answers.lines import typical
+from betafield.observed import observed
+from betafield.plots import FieldDisplay
 
 SITES = ["bonn", "kiel", "ulm", "jena", "trier"]
 
@@ -315,8 +321,7 @@ def test_a_missing_category_is_a_level():
         ({"interactions": [("site", "dose")]}, "the columns that are categories are site, old"),
         ({"interactions": [("site",)]}, "interactions"),
         ({"missing": "ignore"}, "missing: found 'ignore'"),
-        ({"monotonic_cst": {"dose": 1}}, "monotonic_cst.*categories"),
-        ({"monotonic_cst": {"site": 1}}, "monotonic_cst.*categories"),
+        ({"monotonic_cst": {"site": 1}}, "monotonic_cst: found 1 .*'site', which is a category"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, said):
@@ -359,6 +364,35 @@ def test_files_are_learned_as_tables(model, tmp_path, ending):
     np.testing.assert_array_equal(answers(again), answers(model))
 
 
+def test_a_number_among_words_of_a_file_is_refused_wherever_it_is(tmp_path):
+    path, n = tmp_path / "trials.csv", 120_000  # more than one block of the reader
+    site = np.array(["kiel", "bonn"])[np.arange(n) % 2].astype(object)
+    site[n - 7] = "12"
+    rows = pd.DataFrame({"site": site, "dose": np.arange(n) % 10, "died": np.arange(n) % 3 == 0})
+    rows.to_csv(path, index=False)
+    assert path.stat().st_size > 1.2 * (1 << 20)
+    said = rf"trials.csv: X row {n - 7}, column 'site': found '12' .* text and numbers"
+    with pytest.raises(ValueError, match=said):
+        SmoothBetaClassifier().fit_files(path, outcome="died", features=["site", "dose"])
+    named = SmoothBetaClassifier(categorical_features=["site"], method="process")
+    named.fit_files(path, outcome="died", features=["site", "dose"])
+    assert named.field_.features.categories.labels == (("12", "bonn", "kiel"),)
+
+
+def test_numbers_where_text_was_are_refused_in_later_batches(model):
+    for site, row in ((7, 0), ([*SITES, 3.5], 5)):
+        later = X[:6].assign(site=site)
+        said = rf"X row {row}, column 'site': found .* text and numbers"
+        with pytest.raises(ValueError, match=said):
+            clone(model).fit(X, Y).partial_fit(later, Y[:6])
+    named = SmoothBetaClassifier(categorical_features=["site", "old"]).fit(X, Y)
+    named.partial_fit(X[:6].assign(site=7), Y[:6])
+    assert "7" in named.field_.features.categories.labels[0]
+    codes = X.assign(site=X["site"].map(SITES.index).astype("category"))
+    coded = SmoothBetaClassifier().fit(codes, Y)
+    coded.partial_fit(codes[:6].astype({"site": int}), Y[:6])  # the same levels
+
+
 # Which features matter ---------------------------------------------------------------------
 
 
@@ -376,3 +410,142 @@ def test_partial_dependence_is_an_average(model):
     assert along.values.tolist() == ["ulm", "bonn"]
     means = [model.predict_proba(X.assign(site=site))[:, 1].mean() for site in along.values]
     np.testing.assert_allclose(along.posterior.mean(), means, atol=0.03)
+
+
+# Monotone ----------------------------------------------------------------------------------
+
+
+def doses(n, seed=0):
+    """Return trials of two sites and a dose, along which the probability rises."""
+    rng = np.random.default_rng(seed)
+    site, dose = rng.choice(["bonn", "kiel"], n), rng.uniform(size=n)
+    y = rng.uniform(size=n) < 0.1 + 0.6 * dose + 0.2 * (site == "kiel")
+    return pd.DataFrame({"site": site, "dose": dose}), y
+
+
+def asked_along(levels, n=40):
+    dose = np.linspace(0, 1, n)
+    each = [pd.DataFrame({"site": level, "dose": dose}) for level in levels]
+    return pd.concat(each, ignore_index=True)
+
+
+def test_every_level_is_monotone_and_as_free_draws_made_so():
+    X, y = doses(150)
+    levels = ["bonn", "kiel", "ulm"]
+    model = SmoothBetaClassifier(monotonic_cst={"dose": 1}, bounds=[(0, 1)]).fit(X, y)
+    draws = model.draws(asked_along(levels), 50, random_state=0).reshape(50, 3, -1)
+    assert np.all(np.diff(draws, axis=2) >= -1e-12)
+    mean = model.predict_proba(asked_along(levels))[:, 1].reshape(3, -1)
+    assert np.all(np.diff(mean, axis=1) >= -1e-12)
+    assert np.all(mean[1] > mean[0])
+    free = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y)
+    fine = asked_along(["bonn"], 129)
+    curves = free.draws(fine, 20, random_state=1)
+    made = model.draws(fine, 20, random_state=1)
+    x = np.arange(129)
+    for curve, ours in zip(curves, made, strict=True):
+        assert np.allclose(IsotonicRegression().fit_transform(x, curve), ours, atol=1e-9)
+
+
+def test_monotone_models_with_categories_are_saved_and_streamed(tmp_path):
+    X, y = doses(80, seed=1)
+    options = {"monotonic_cst": [0, 1], "bounds": [(0, 1)]}
+    model = SmoothBetaClassifier(**options).fit(X, y)
+    model.save(tmp_path / "model.beta")
+    asked = asked_along(["bonn", "ulm"], 5)
+    assert np.array_equal(
+        betafield.load(tmp_path / "model.beta").predict_proba(asked), model.predict_proba(asked)
+    )
+    parts = SmoothBetaClassifier(**options).partial_fit(X[50:], y[50:], classes=[False, True])
+    parts.partial_fit(X[:50], y[:50]).settle()
+    assert np.array_equal(parts.predict_proba(asked), model.predict_proba(asked))
+
+
+def test_trials_against_a_monotone_field_are_told_beside_categories():
+    X, y = doses(400, seed=2)
+    with pytest.warns(betafield.FieldWarning, match="never rises along 'dose'"):
+        SmoothBetaClassifier(monotonic_cst={"dose": -1}, bounds=[(0, 1)]).fit(X, y)
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", 0.3])
+def test_levels_differ_as_draws_say(bandwidth):
+    model = SmoothBetaClassifier(bandwidth).fit(X[["site", "dose"]], Y)
+    seen = observed(model)
+    found = differences(model.field_, 0, seen.points, seen.trials)
+    assert found.labels == sorted(SITES)
+    counts = X["site"].value_counts()
+    assert found.trials.tolist() == [counts[site] for site in sorted(SITES)]
+    dose = typical(model.field_, 64)[:, 1]
+    each = [
+        model.draws(pd.DataFrame({"site": site, "dose": dose}), 400, random_state=0).mean(axis=1)
+        for site in sorted(SITES)
+    ]
+    apart = np.array(each) - np.average(each, axis=0, weights=found.trials)
+    np.testing.assert_allclose(found.difference[:, 0], apart.mean(axis=1), atol=0.03)
+    np.testing.assert_allclose(found.above, (apart > 0).mean(axis=1), atol=0.12)
+    # Means add up to nothing, and levels that are known better have narrower intervals.
+    np.testing.assert_allclose(found.trials @ found.difference[:, 0], 0.0, atol=1e-9)
+    assert found.above[sorted(SITES).index("trier")] > 0.95
+
+
+def test_windows_of_levels_err_by_themselves():
+    model = SmoothBetaClassifier(0.3).fit(X[["site", "dose"]], Y)
+    asked = pd.DataFrame({"site": SITES, "dose": 0.5})
+    draws = model.draws(asked, 2_000, random_state=0)
+    # Noise has a finite number of waves; before, all correlations were 1.
+    assert np.abs(np.corrcoef(draws.T) - np.eye(5)).max() < 0.5
+
+
+def test_a_curve_per_level_is_that_of_the_level(model):
+    shown = FieldDisplay.from_estimator(model, by="site", at={"old": True}, grid_resolution=7)
+    order = X["site"].value_counts()
+    assert [order[name] for name in shown.events] == sorted(order, reverse=True)
+    for k, site in enumerate(shown.events):
+        alone = FieldDisplay.from_estimator(
+            model, features="dose", at={"site": site, "old": True}, grid_resolution=7
+        )
+        for name in ("mean", "low", "high"):
+            assert np.array_equal(getattr(shown, name)[:, k], getattr(alone, name))
+    assert shown.by == "P(success) by site"
+    assert shown.at == {"old": "True"}
+    labels = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert labels[:5] == list(shown.events)
+    plt.close("all")
+
+
+def test_the_largest_levels_have_curves_and_that_is_said():
+    rng = np.random.default_rng(0)
+    many = pd.DataFrame({"who": [f"w{i % 8 if i < 80 else i % 5}" for i in range(120)]})
+    many["dose"] = rng.random(120)
+    model = SmoothBetaClassifier(0.5).fit(many, rng.random(120) < 0.5)
+    shown = FieldDisplay.from_estimator(model, by="who")
+    assert set(shown.events) == {f"w{i}" for i in range(5)}
+    assert shown.by == "P(success) by who: the 5 of 8 levels with most trials"
+    assert shown.ax_.get_legend().get_title().get_text() == shown.by
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"by": "dose"}, "by: found 'dose'; the categories are site, old"),
+        ({"by": "town"}, "by: found 'town'"),
+        ({"by": "site", "lipschitz": 1.0}, "lipschitz: found 1.0 with by"),
+        ({"by": "site", "at": {"site": "ulm"}}, "at: found 'site', whose levels"),
+        ({"by": "site", "features": ["dose", "old"]}, "features: .*one feature is needed"),
+    ],
+)
+def test_curves_per_level_that_cannot_be_are_refused(model, options, said):
+    with pytest.raises(ValueError, match=said):
+        FieldDisplay.from_estimator(model, **options)
+
+
+def test_the_report_says_who_differs(model):
+    page = report.html(model)
+    assert "How levels of" in page
+    seen = observed(model)
+    found = differences(model.field_, 0, seen.points, seen.trials)
+    most = int(np.argmax(np.abs(found.difference[:, 0])))
+    assert f"{100 * found.difference[most, 0]:+.1f}".replace("-", "−") in page
+    for site in SITES:
+        assert site in page

@@ -481,7 +481,7 @@ CSV_FILES = {
     "missing": (b"a,b\n1,0\n,1\n", "line 3 of .*, column 'a'"),
     "missing outcome": (b"a,b\n1,0\n2,\n", "line 3 of .*: outcome"),
     "ragged": (b"a,b\n1,0\n2,1,3\n", "line 3 of"),
-    "one class": (b"a,b\n1,0\n2,0\n", "one class only"),
+    "one class": (b"a,b\n1,no\n2,no\n", "one class only"),
 }
 
 

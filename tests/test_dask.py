@@ -301,6 +301,7 @@ def test_every_scheduler_answers_the_same():
     np.testing.assert_array_equal(many.band(QUERIES, 1.0), one.band(QUERIES, 1.0))
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("scheduler")
 @pytest.mark.parametrize("case", ["plain", "fractions", "counts", "contexts", "three classes"])
 def test_every_scheduler_answers_the_same_by_default(case):
@@ -357,6 +358,7 @@ def test_local_batches_and_counts_may_follow_dask_ones(bandwidth):
     assert_same(one.settle(), many.partial_fit_counts(split(X), split(Y), 3).settle())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
 def test_merge_adds_the_trials_of_both(bandwidth):
     options = {"bandwidth": bandwidth, "bounds": [(0, 1)] * 2}
@@ -743,7 +745,7 @@ def test_local_and_lazy_arguments_do_not_mix():
 
 def test_nothing_to_learn_from_is_refused(either):
     refused(ValueError, lambda: either(X[:0], Y[:0], (0, 0)), "X: found 0 rows in all partitions")
-    refused(ValueError, lambda: either(y=0 * Y), "y: found one class only, 0")
+    refused(ValueError, lambda: either(y=7 + 0 * Y), "y: found one class only, 7")
     refused(ValueError, lambda: either(sample_weight=np.zeros(T)), "all are zero in all partitions")
     same = np.full((T, 2), 0.5)
     for options in ({}, {"bounds": [(0, 1)] * 2}):
@@ -1044,3 +1046,67 @@ def test_unknown_rates_that_differ_by_row_are_refused():
     rates = contexts.guess_lapse(np.full(100, 0.5), contexts.Unknown(1.5, 30))
     with pytest.raises(TypeError, match=r"context: found ContextFamily\(100 rows.*local model"):
         SmoothBetaClassifier().fit(X, y, context=rates)
+
+
+# Categories --------------------------------------------------------------------------------
+
+
+def sites(t=T, seed=5):
+    """Return trials of sites, some of them in few partitions only, in a table."""
+    rng = np.random.default_rng(seed)
+    site = np.array(["bonn", "kiel", "ulm", "jena"])[np.minimum(rng.geometric(0.5, t) - 1, 3)]
+    table = pd.DataFrame({"site": site, "dose": rng.integers(0, 9, t) / 8, "old": site > "j"})
+    return table, pd.Series(rng.random(t) < 0.3 + 0.4 * (site == "kiel"), name="died")
+
+
+@pytest.mark.parametrize("n", [1, 3, 7])
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "process", "interactions": [("site", "old")], "scale": "range"}]
+)
+def test_categories_are_learned_as_on_one_machine(options, n):
+    table, died = sites()
+    asked, _ = sites(20, seed=6)
+    asked.loc[0, "site"] = "rome"
+    one = Local(**options).fit(table, died)
+    cut = dd.from_pandas(table, npartitions=n, sort=False)
+    many = SmoothBetaClassifier(**options).fit(cut, dd.from_pandas(died, npartitions=n, sort=False))
+    assert many.field_.features.categories == one.field_.features.categories
+    assert_same(one, many, asked)
+    blocks = many.predict_proba(dd.from_pandas(asked, npartitions=2, sort=False)).compute()
+    np.testing.assert_array_equal(blocks, one.predict_proba(asked))
+
+
+def test_later_partitions_may_bring_levels():
+    table, died = sites()
+    some = table["site"] != "jena"
+    one = Local().fit(table[some], died[some]).partial_fit(table[~some], died[~some]).settle()
+    many = SmoothBetaClassifier()
+    for rows in (some, ~some):
+        X_, y_ = (dd.from_pandas(each[rows], npartitions=2, sort=False) for each in (table, died))
+        many.partial_fit(X_, y_, classes=[False, True])
+    many.settle()
+    assert many.field_.features.categories == one.field_.features.categories
+    assert_same(one, many, table[:20])
+
+
+def test_missing_categories_are_a_level_over_dask_too():
+    table, died = sites()
+    table = table.astype({"site": "object"})
+    table.loc[::7, "site"] = None
+    one = Local(missing="level").fit(table, died)
+    cut = [dd.from_pandas(each, npartitions=3, sort=False) for each in (table, died)]
+    assert_same(one, SmoothBetaClassifier(missing="level").fit(*cut), table[:20])
+    missing = r"partition \d: X row \d+, column 'site': found a missing"
+    with pytest.raises(ValueError, match=missing):
+        SmoothBetaClassifier().fit(*cut)
+    with pytest.raises(ValueError, match="missing: found 'drop', which is for one machine"):
+        SmoothBetaClassifier(missing="drop").fit(*cut)
+
+
+def test_windows_on_workers_have_no_categories():
+    table, died = sites()
+    cut = [dd.from_pandas(each, npartitions=2, sort=False) for each in (table, died)]
+    with pytest.raises(ValueError, match=r"categorical_features: found .* with windows on dask"):
+        SmoothBetaClassifier(0.1, categorical_features=["site"]).fit(*cut)
+    with pytest.raises(ValueError, match="partition 0: X"):
+        SmoothBetaClassifier(0.1).fit(*cut)

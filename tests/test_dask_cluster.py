@@ -274,6 +274,7 @@ def test_a_damaged_file_is_named(tmp_path, bandwidth):
         assert str(caught.value).startswith(f"partition 3 ({path})")
 
 
+@pytest.mark.long
 def test_a_file_that_changed_before_it_was_read_again_is_named(workers, tmp_path):
     many = SmoothBetaClassifier(0.1).fit(*files(tmp_path))
     queries = pd.DataFrame(QUERIES, columns=["a", "b"])
@@ -289,6 +290,7 @@ def test_a_file_that_changed_before_it_was_read_again_is_named(workers, tmp_path
     workers()
 
 
+@pytest.mark.long
 def test_a_task_that_kills_its_worker_is_named(client, workers, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
 
@@ -356,6 +358,7 @@ def assert_refused(model, *said):
 LOST = "lost, because the cluster that kept the trials, or its client, was restarted or closed"
 
 
+@pytest.mark.long
 def test_a_restart_of_the_cluster_loses_the_trials_and_says_so(client, workers):
     many, points = fitted(), lazy()[0].persist()
     kept = many.compute()
@@ -389,6 +392,7 @@ def test_a_client_or_cluster_that_is_closed_loses_the_trials_and_says_so(client,
         assert_refused(many, LOST, "fit again")
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_not_in_use_is_not_asked(client, another):
     with another.as_current():
         many = fitted()

@@ -222,6 +222,7 @@ def test_the_highest_quantile_is_found_among_few(seed, level):
     assert scores.max() == pytest.approx(all_of_them.max(), rel=1e-12)
 
 
+@pytest.mark.sampled
 @every_kind
 @every_policy
 def test_what_pays_is_found(kind, policy):
@@ -645,6 +646,7 @@ def test_rewards_are_those_of_the_chance_and_come_late():
     assert np.mean(bandit.told) == pytest.approx(0.9, abs=0.015)
 
 
+@pytest.mark.long
 @every_policy
 @pytest.mark.parametrize("kind", ["continuum, observed", "names, observed", "points"])
 def test_bandits_lose_less_than_chance_does(kind, policy):

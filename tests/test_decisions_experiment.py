@@ -248,6 +248,7 @@ def test_plain_placement_does_not_look_at_outcomes():
 # What the strategies do ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_level_sets_are_tested_near_the_level():
     curve = lambda t: 1 / (1 + np.exp(-40 * (t["x"] - 0.3)))
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=curve)
@@ -255,6 +256,7 @@ def test_level_sets_are_tested_near_the_level():
     assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # by chance it would be 0.1
 
 
+@pytest.mark.long
 def test_a_step_is_found():
     step = lambda t: float(t["x"] > 0.3)
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=step)
@@ -410,8 +412,9 @@ def test_a_model_that_has_learned_is_built_on_and_left_as_it_was():
 def test_a_round_has_a_64th_of_the_trials_at_most(known, n):
     model = SmoothBetaClassifier("loo", bounds=[(0, 1)])
     if known:
-        model.fit(np.arange(known)[:, None] / known, np.arange(known) % 2 == 0)
-    learner = Learner(model)
+        X, y = np.arange(known)[:, None] / known, np.arange(known) % 2 == 0
+        model.partial_fit(X, y, classes=[False, True])
+    learner = Learner(model, Space.of({"x": (0, 1)}))
     for i in range(n):
         learner.learn(np.array([i / 40]), i % 3 > 0, None)
         begun = learner.field.totals.number()
@@ -420,14 +423,14 @@ def test_a_round_has_a_64th_of_the_trials_at_most(known, n):
 
 
 def test_windows_of_a_given_width_look_at_all_trials():
-    learner = Learner(SmoothBetaClassifier(0.1, bounds=[(0, 1)]))
+    learner = Learner(SmoothBetaClassifier(0.1, bounds=[(0, 1)]), Space.of({"x": (0, 1)}))
     for i in range(150):
         learner.learn(np.array([i / 150]), i % 3 > 0, None)
     assert learner.field is learner.model.field_
 
 
 def test_what_a_trial_cannot_teach_changes_no_model():
-    learner = Learner(SmoothBetaClassifier(0.2, bounds=[(0, 1)]))
+    learner = Learner(SmoothBetaClassifier(0.2, bounds=[(0, 1)]), Space.of({"x": (0, 1)}))
     learner.learn(np.array([0.5]), True, None)
     with pytest.raises(ValueError, match="bounds"):
         learner.learn(np.array([1.5]), True, None)

@@ -8,9 +8,10 @@ from scipy.special import expit
 
 from betafield import SmoothBetaClassifier, contexts
 from betafield.decisions import Experiment, LevelSet
-from betafield.decisions.experiment.thresholds import remaining
+from betafield.decisions.experiment.thresholds import expected_gain, remaining, usual
 
 GUESSED = contexts.guess_lapse(1 / 2, 0.02)
+LAPSING = contexts.guess_lapse(1 / 2, contexts.Unknown(2, 98))
 
 
 def chance(x):
@@ -56,6 +57,7 @@ def test_the_usual_strategy_is_that_of_the_goal_the_space_and_the_model():
     assert "P(π > 0.45)" in used(LevelSet(0.45, under=[0.0, 1.0, 0.0]))
 
 
+@pytest.mark.long
 def test_thresholds_of_guessed_answers_are_found():
     errors, held = [], []
     for seed in range(3):
@@ -69,6 +71,32 @@ def test_thresholds_of_guessed_answers_are_found():
         assert 0.0 <= known["not_reached"] <= 1.0
     assert np.mean(errors) < 0.08
     assert np.mean(held) > 0.5
+
+
+@pytest.mark.parametrize("context", [None, GUESSED, LAPSING])
+def test_the_next_trial_is_taken_to_be_distorted_as_those_so_far(context):
+    goal = LevelSet(0.5, anchored=True)
+    told_ones = told(Experiment({"x": (0, 1)}, goal, random_state=0), 20, 0, chance, context)
+    field = told_ones.model.field_
+    low, high = usual(field, None)
+    if context is None:
+        assert (low, high) == (0.0, 1.0)
+    else:
+        assert low == pytest.approx(0.5)
+        assert high == pytest.approx(0.98, abs=1e-12 if context is GUESSED else 0.015)
+    # What is worth a trial where half of the answers are guesses is higher on the curve.
+    rows = np.linspace(0.0, 1.0, 65)[:, None]
+    best = rows[np.argmax(expected_gain(field, goal, rows, np.random.default_rng(0), 1.0)), 0]
+    level = field.mean(np.array([[best]]))[0]
+    assert level > 0.5 if context is not None else level < 0.95
+
+
+def test_trials_of_several_contexts_count_by_their_number():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 1)), rng.random(40) < 0.7
+    mixed = np.where(np.arange(40)[:, None] < 10, [0.0, 1.0], [0.5, 0.98])
+    field = SmoothBetaClassifier().fit(X, y, context=mixed).field_
+    np.testing.assert_allclose(usual(field, None), mixed.mean(axis=0), rtol=1e-12)
 
 
 def test_trials_are_made_near_the_threshold():

@@ -321,6 +321,7 @@ def test_one_look_is_false_no_more_often_than_stated(threshold, level):
         assert chance <= (1 - level) / threshold * (1 + 1e-9)
 
 
+@pytest.mark.long
 def test_measured_looks_keep_the_bound_and_a_higher_level_has_fewer_alarms():
     options = {"threshold": 0.3, "window": 5.0, "bounds": [(0, 1)], "bandwidth": 0.25}
     found = [

@@ -46,7 +46,13 @@ def claims(name):
 
 
 ALL = [pytest.param(page, id=name_of(page)) for page in PAGES["pages"]()]
-WITH_CODE = [pytest.param(p, id=name_of(p)) for p in PAGES["pages"]() if PAGES["blocks"](p)]
+# Of all pages these two take half of the time.
+LONG = ["docs/bandits.md", "docs/tutorial.md"]
+WITH_CODE = [
+    pytest.param(p, id=name_of(p), marks=[pytest.mark.long] * (name_of(p) in LONG))
+    for p in PAGES["pages"]()
+    if PAGES["blocks"](p)
+]
 
 
 @pytest.mark.no_cover

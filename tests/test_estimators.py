@@ -542,6 +542,7 @@ def test_theory_narrows_the_window_as_trials_come_in():
     assert model.bandwidth_ == pytest.approx((4 * 512) ** (-1 / 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [1, 2])
 def test_by_theory_the_error_falls_at_the_proven_rate(d):
     rng = np.random.default_rng(8)

@@ -12,6 +12,7 @@ import betafield
 import hostile
 from betafield import (
     baselines,
+    client,
     contexts,
     decisions,
     guarantees,
@@ -50,7 +51,7 @@ def test_hostile_calls_are_refused_by_name_or_work():
 
 
 # Where names stand alone, and where they are told with their module.
-PACKAGES = (betafield, baselines, decisions, plots, posteriors)
+PACKAGES = (betafield, baselines, client, decisions, plots, posteriors)
 MODULES = (contexts, guarantees, report, testing)
 
 

@@ -183,6 +183,18 @@ def test_lapses_against_a_grid_of_models(number, near, monkeypatch):
     np.testing.assert_allclose(post.std(), expected[3], atol=near)
 
 
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_two_vague_rates_of_outcomes_that_say_nothing_stay_near_what_was_believed(seed):
+    """Their nodes wander, and weights must be those of the last ones."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((300, 1)), rng.integers(0, 2, 300)
+    rates = contexts.pooled(3, Unknown(9, 1), Unknown(9, 1))
+    found = SmoothBetaClassifier().fit(X, y, context=rates).rates_
+    for rate in found.values():
+        assert 0.7 < rate.mean() < 0.97
+        assert 0.03 < rate.std() < 0.2
+
+
 def test_an_anchored_rate_is_found_however_wide_its_prior():
     """Half of the trials know it, so the other half tell it: S/n by two proportions."""
     rng = np.random.default_rng(3)

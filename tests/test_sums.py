@@ -1,5 +1,6 @@
 """Sums by place keep every trial, whatever its context."""
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -77,3 +78,19 @@ def test_totals_under_contexts_hold_any_weight(weight):
     found = counted(seen, np.array([weight]), np.array([[0.25, 0.75]])).totals
     size = int(weight * 2**32)
     assert found == (size, size, size // 4, size // 4)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_groups_are_those_of_all_trials_however_they_came(batches):
+    def summed(group):
+        columns = np.stack([np.ones(len(group), bool), np.zeros(len(group), bool)])
+        seen = counted(columns, None, None)
+        return Sums.of(np.zeros((len(group), 1)), 2, seen, np.array(group, dtype=float))
+
+    whole = Sums(1, 2)
+    for group in batches:
+        whole = whole.plus(summed(group))
+    expected = sorted({number for group in batches for number in group})
+    assert whole.groups.tolist() == whole.distinct().groups.tolist() == expected
+    # As the parts have them, which is how a file is read.
+    assert dataclasses.replace(whole, known=None).groups.tolist() == expected

@@ -99,3 +99,14 @@ def test_a_column_of_labels_is_flattened_with_scikit_learns_warning():
 
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         assert trials.labels(np.array([[0], [1]]), 2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float16, np.float32, np.longdouble])
+def test_arrays_of_numbers_are_what_their_cells_are(dtype):
+    X = np.array([[0, 1], [1, 0], [1, 1]], dtype=dtype)
+    asked = trials.Asked("from_dtype")
+    array, features = trials.first_points("model", X, asked)
+    of_cells, others = trials.first_points("model", X.astype(object), asked)
+    np.testing.assert_array_equal(array, of_cells)
+    assert array.dtype == of_cells.dtype == np.float64
+    assert features.number == others.number == 2

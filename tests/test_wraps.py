@@ -1,6 +1,7 @@
 """Features that wrap around, against what is known of circles and spheres without us."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from betafield import SmoothBetaClassifier, contexts, earth, load, wraps
+from betafield import SmoothBetaClassifier, components, contexts, earth, load, wraps
 from betafield.bands import arcs
+from betafield.cli import main
 from betafield.process import wrapped
 from betafield.process.basis import Prior, basis
 from betafield.process.design import design, matrix
@@ -437,3 +439,123 @@ def test_maps_of_places_are_drawn_in_proportion():
     shown = FieldDisplay.from_estimator(model, features=["lon", "lat"], grid_resolution=9)
     assert [axes.get_aspect() for axes in shown.ax_] == pytest.approx([2.0, 2.0], rel=0.02)
     shown.figure_.savefig("/dev/null", format="png")
+
+
+# Beside categories, in words, and on the command line ---------------------------------------
+
+
+def sites(n, seed=0):
+    """Return trials at hours of two sites, whose hours differ."""
+    X, _ = table(n, seed)
+    rng = np.random.default_rng([seed, 1])
+    X = X[["hour"]].assign(site=rng.choice(["bonn", "kiel"], n))
+    late = X["hour"] + 6.0 * (X["site"] == "kiel")
+    return X, rng.random(n) < 0.5 + 0.3 * np.cos(2 * np.pi * late / 24)
+
+
+@pytest.mark.parametrize("options", [{}, {"bandwidth": 0.2}])
+def test_no_level_has_a_midnight(options, tmp_path):
+    X, y = sites(300)
+    model = SmoothBetaClassifier(periodic={"hour": 24}, **options).fit(X, y)
+    hours = (0.0, 24.0, 24.0 - 1e-9)
+    each = [pd.DataFrame({"hour": [h, h], "site": ["bonn", "kiel"]}) for h in hours]
+    start, end, before = (model.posterior(one).mean() for one in each)
+    assert np.array_equal(start, end)
+    if not options:  # windows are steps
+        np.testing.assert_allclose(start, before, atol=1e-6)
+    path = tmp_path / "model.beta"
+    model.save(path)
+    asked, _ = sites(20, seed=1)
+    for ours, theirs in zip(
+        model.posterior(asked).interval(0.9), load(path).posterior(asked).interval(0.9), strict=True
+    ):
+        assert np.array_equal(ours, theirs)
+
+
+def test_a_day_of_a_level_can_start_whenever():
+    X, y = sites(200, seed=2)
+    asked, _ = sites(20, seed=3)
+    found = [
+        SmoothBetaClassifier(periodic={"hour": 24})
+        .fit(X.assign(hour=X["hour"] + shift), y)
+        .predict_proba(asked.assign(hour=asked["hour"] + shift))
+        for shift in (0.0, 9.25)
+    ]
+    np.testing.assert_allclose(*found, atol=1e-3)
+
+
+def test_what_wraps_around_is_told_in_words():
+    X, y = table(150)
+    for options in ({}, {"bandwidth": 0.3}):
+        model = SmoothBetaClassifier(periodic={"hour": 24}, geographic=("lon", "lat"), **options)
+        told = [str(each) for each in components.told(model.fit(X, y))]
+        assert "hour repeats every 24" in told
+        assert any(each.startswith("lon and lat are places on Earth") for each in told)
+
+
+def test_units_and_their_weights():
+    rng = np.random.default_rng(0)
+    dose = 10 ** rng.uniform(-3, 0, 400)
+    X = pd.DataFrame({"dose": dose, "hour": rng.uniform(0, 24, 400), "site": ["a", "b"] * 200})
+    y = rng.random(400) < 1 / (1 + (0.02 / dose) ** 1.5)
+    model = SmoothBetaClassifier(periodic={"hour": 24}).fit(X, y)
+    units = model.units_
+    assert units["hour"] == {"period": pytest.approx(1.0)}
+    assert units["site"] == {"levels": 1.0}
+    assert sum(units["dose"].values()) == pytest.approx(1.0)
+    heaviest, weight = next(iter(units["dose"].items()))
+    assert weight == max(units["dose"].values())
+    word = {"log": "logarithms", "rank": "ranks"}[heaviest]
+    said = f"along dose it is smooth in {word}, weight {weight:.2g}"
+    assert any(str(each).startswith(said) for each in components.told(model))
+    given = SmoothBetaClassifier(scale="log").fit(X[["dose"]], y)
+    assert given.units_ == {"dose": {"log": pytest.approx(1.0)}}
+    with pytest.raises(AttributeError, match="units_: windows have a width instead"):
+        _ = SmoothBetaClassifier(0.1).fit(X[["dose"]], y).units_
+
+
+def test_commands_know_hours_and_places(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    X, y = table(200)
+    X.assign(late=y.astype(int)).to_csv("trials.csv", index=False)
+    asked = ["--features", "hour,lon,lat", "--outcome", "late", "--out", "model.beta"]
+    wrapping = ["--periodic", "hour=24", "--geographic", "lon,lat"]
+    assert main(["fit", "trials.csv", *asked, *wrapping]) == 0
+    model = load("model.beta")
+    library = SmoothBetaClassifier(periodic={"hour": 24}, geographic=("lon", "lat"))
+    library.fit(X[["hour", "lon", "lat"]], y.astype(int))
+    ours, theirs = (each.predict_proba(X[["hour", "lon", "lat"]]) for each in (model, library))
+    assert np.array_equal(ours, theirs)
+    capfd.readouterr()
+    assert main(["info", "model.beta"]) == 0
+    told = capfd.readouterr().out
+    for words in ("hour repeats every 24", "lon and lat are places on Earth", "hour=24", "lon,lat"):
+        assert words in told
+    points = pd.DataFrame({"hour": [0.0, 24.0], "lon": [180.0, -180.0], "lat": [10.0, 10.0]})
+    points.to_csv("points.csv", index=False)
+    assert main(["predict", "model.beta", "--at", "points.csv", "--out", "answers.csv"]) == 0
+    answers = pd.read_csv("answers.csv")
+    assert answers["mean"][0] == answers["mean"][1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--periodic", "hour"], "--periodic: found 'hour'; NAME=PERIOD is needed"),
+        (["--periodic", "hour=day"], "--periodic: found 'hour=day'; a period is a number"),
+        (["--periodic", "hour=0"], "--periodic, feature 'hour': found 0"),
+        (["--periodic", "day=24"], "--periodic: found 'day'; the features are hour, lon, lat"),
+        (["--geographic", "lon"], "--geographic: found"),
+        (["--geographic", "lon,hour"], "latitudes from -90 to 90|row"),
+        (["--geographic", "lon,lat", "--periodic", "lon=360"], "--periodic: found 'lon', which is"),
+    ],
+)
+def test_commands_refuse_what_cannot_wrap_around(arguments, told, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    X, y = table(60)
+    X.assign(hour=X["hour"] + 100.0, late=y.astype(int)).to_csv("trials.csv", index=False)
+    asked = ["--features", "hour,lon,lat", "--outcome", "late", "--out", "model.beta"]
+    assert main(["fit", "trials.csv", *asked, *arguments]) != 0
+    error = capfd.readouterr().err
+    assert re.search(told, error), error
+    assert not (tmp_path / "model.beta").exists()

@@ -8,6 +8,7 @@ has the number −1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -245,11 +246,46 @@ def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:
     is_number = [checks.is_number(value) and text(value) is not None for value in values]
     if any(is_text) and any(is_number):
         row = is_number.index(True) if is_text[0] else is_text.index(True)
-        raise ValueError(
-            f"X row {row}, column {name!r}: found {checks.spelled(values[row])} in a column that "
-            "has text and numbers; make it one or the other, or name it in categorical_features"
-        )
+        raise _mixed(row, name, values[row])
     return any(is_text)
+
+
+def is_numeral(label: Label) -> bool:
+    """Return whether the text of a level is that of a finite number."""
+    try:
+        return label is not None and math.isfinite(float(label))
+    except ValueError:
+        return False
+
+
+def require_words(column: str, labels: Sequence[Label]) -> None:
+    """Raise for the first number in a column whose values were words so far."""
+    for row, label in enumerate(labels):
+        if is_numeral(label):
+            raise _mixed(row, column, label)
+
+
+def require_alike(X: Any, known: Categories) -> None:
+    """Raise for numbers in columns of a dataframe that are categories because they were text."""
+    table = table_of(X)
+    if table is None or table.shape[1] <= max(known.columns, default=0):
+        return
+    as_text = by_dtype(X)
+    for a, labels in zip(known.columns, known.labels, strict=True):
+        present = [label for label in labels if label is not None]
+        if a not in as_text and present and not any(map(is_numeral, present)):
+            values = table[:, a].to_list()
+            is_there = [text(value) is not None for value in values]
+            if any(is_there):
+                row = is_there.index(True)
+                raise _mixed(row, table.columns[a], values[row])
+
+
+def _mixed(row: int, column: str, value: Any) -> ValueError:
+    return ValueError(
+        f"X row {row}, column {column!r}: found {checks.spelled(value)} in a column that has text "
+        "and numbers; make it one or the other, or name it in categorical_features"
+    )
 
 
 def missing_of(value: Any) -> str:

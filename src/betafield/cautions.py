@@ -1,7 +1,8 @@
 """Warnings about answers that may be wrong, each with what to do about it.
 
-after a fit     features that are constant or number the rows, rows that vary more than independent
-                trials would, a basis that is too small, trials that contradict a monotone field
+after a fit     outcomes that all are the same, features that are constant or number the rows, rows
+                that vary more than independent trials would, a basis that is too small, trials that
+                contradict a monotone field
 with an answer  points far from all trials
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from betafield import checks
 from betafield.methods import AnyField
 from betafield.smooth import SmoothField
 
@@ -49,7 +51,7 @@ class FieldWarning(UserWarning):
 def after_learning(field: AnyField) -> None:
     """Warn about problems of a field that has just been learned."""
     if isinstance(field, SmoothField):
-        every = _of_features, _of_rows, _of_basis, _of_signs, _of_rates
+        every = _of_outcomes, _of_features, _of_rows, _of_basis, _of_signs, _of_rates
         for said in chain.from_iterable(each(field) for each in every):
             _warn(said)
 
@@ -70,6 +72,16 @@ def at_points(field: AnyField, points: Floats) -> None:
 def _warn(said: str) -> None:
     # The caller of the estimator's method.
     warnings.warn(said, FieldWarning, stacklevel=4)
+
+
+def _of_outcomes(field: SmoothField) -> Iterator[str]:
+    seen = np.flatnonzero(field.sums.rows().counts.any(axis=1))
+    if len(seen) == 1:
+        label = checks.spelled(field.classes[seen[0]])
+        yield (
+            f"y: every outcome is {label}; without any of the other kind the field is the "
+            "posterior of a single rate, much the same everywhere"
+        )
 
 
 def _of_features(field: SmoothField) -> Iterator[str]:
@@ -143,7 +155,8 @@ def _of_signs(field: SmoothField) -> Iterator[str]:
         if not sign:
             continue
         members = field.smooth[0].members
-        found = evidence([member.mode for member in members], shares(members), a, sign)
+        along = field.features.numeric.index(a)
+        found = evidence([member.mode for member in members], shares(members), along, sign)
         if found < AGAINST:
             name = f"column {a}" if field.features.names is None else repr(field.features.names[a])
             yield (

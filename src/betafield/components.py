@@ -210,12 +210,13 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
     if isinstance(field, Field):
         rule = CHOSEN.get(str(field.options.bandwidth), "the width was given")
         said = "the probability at a point is estimated from the trials in a window around it"
-        return [Sentence(said), _said(rule)]
+        return [Sentence(said), _said(rule), *_of_wraps(model, field)]
     return [
         Sentence(
             "a process has learned how smooth the probability is: trials within one length scale "
             "of a point say much about it, those beyond three length scales hardly anything"
         ),
+        *_of_wraps(model, field),
         *_of_units(model, field),
         *_of_levels(model, field),
         *_of_windows(model, field),
@@ -242,15 +243,30 @@ def _of_rates(field: SmoothField) -> list[Sentence]:
 
 def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
     """Return along which features it is smooth in other units than their own."""
-    pairs = zip(feature_names(model), units(field), strict=True)
+    pairs = zip(feature_names(model), units(field), model.units_.values(), strict=True)
     return [
         Sentence(
-            f"along {{}} it is smooth in {CURVED[kind]}: length scales are about the middle",
+            f"along {{}} it is smooth in {CURVED[kind]}, weight {weights[kind]:.2g}: length scales "
+            "are about the middle",
             (name,),
         )
-        for name, kind in pairs
+        for name, kind, weights in pairs
         if kind in CURVED
     ]
+
+
+def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
+    """Return which features start again after a period, and which are places on Earth."""
+    names, wraps = feature_names(model), field.wraps
+    said = [
+        Sentence(f"{{}} repeats every {period:g}", (name,))
+        for name, period in zip(names, wraps.periods, strict=True)
+        if period
+    ]
+    if wraps.earth is not None:
+        places = "{} and {} are places on Earth: distances are along great circles"
+        said.append(Sentence(places, tuple(names[a] for a in wraps.earth)))
+    return said
 
 
 def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:

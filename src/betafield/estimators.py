@@ -124,6 +124,10 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         Δ in use, in scaled units. Only with windows.
     scale_ : array of shape (d,)
         The length of one scaled unit in the units of the feature; inf for a constant feature.
+    units_ : dict
+        In which units the process measures each feature, with their weights, by name:
+        {"dose": {"log": 0.9, "range": 0.1}, "hour": {"period": 1.0}, "site": {"levels": 1.0}}. Not
+        available with windows.
     bounds_ : array of shape (d, 2)
         The domain.
     windows_ : Forest

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks, learning, monotonic, trials, units
+from betafield import learning, monotonic, trials, units
 from betafield.evidence.encode import counted
 from betafield.families import ContextFamily
 from betafield.learning import Trials
@@ -28,12 +28,13 @@ def require_monotone(
     """Raise unless a field of these features and classes can be monotone as it is asked for."""
     asked = options.monotonic_cst, features.number, features.names
     monotonic.require(*asked, len(classes))
-    if features.categories.columns and any(monotonic.signs(*asked)):
-        raise ValueError(
-            f"monotonic_cst: found {checks.spelled(options.monotonic_cst)} beside categories, "
-            f"{features.named(features.categories.columns[0])}; a field with categories cannot be "
-            "monotone yet, so fit one per level, or give categorical_features=None for codes"
-        )
+    signs = monotonic.signs(*asked)
+    for a in features.categories.columns:
+        if signs[a]:
+            raise ValueError(
+                f"monotonic_cst: found {signs[a]} for {features.named(a)}, which is a category; "
+                "levels have no order, so name features that are numbers"
+            )
 
 
 def begun(options: Options, features: trials.Features, classes: npt.NDArray[Any]) -> SmoothField:
@@ -95,7 +96,7 @@ def _require_few_groups(field: SmoothField, some: Trials) -> None:
     """Raise for more groups than a process can have effects of."""
     if some.group is None:
         return
-    number = len(np.union1d(field.sums.groups(), some.group))
+    number = len(np.union1d(field.sums.groups, some.group))
     if number > MOST_GROUPS:
         raise ValueError(
             f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "

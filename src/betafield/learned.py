@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import trials
+from betafield import trials, weighed
 from betafield.field import Field
 from betafield.methods import AnyField
 from betafield.posteriors import Beta
@@ -124,6 +124,15 @@ class Learned:
     def scale_(self) -> Floats:
         """The length of one scaled unit in the feature's own."""
         return self._field_.units.unit
+
+    @property
+    def units_(self) -> dict[str, dict[str, float]]:
+        """The units in which the process measures each feature, with their weights."""
+        field = self._smooth("units_", "scale_")
+        names = field.features.names
+        known = [f"x{a}" for a in range(field.features.number)] if names is None else names
+        found = weighed.scales(field.smooth[0], field.serving[0][0], field.features)
+        return {str(name): each for name, each in zip(known, found, strict=True)}
 
     @property
     def bounds_(self) -> Floats:

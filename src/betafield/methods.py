@@ -51,11 +51,16 @@ def require_dependent(name: str, options: Options) -> None:
 
 
 def classes_of(
-    known: AnyField | None, outcome: npt.NDArray[Any], classes: Any, pos_label: Any
+    known: AnyField | None, outcome: npt.NDArray[Any], classes: Any, options: Options
 ) -> npt.NDArray[Any]:
-    """Return all classes that may come, the success last; raise if others were said before."""
+    """Return all classes that may come, the success last; raise if others were said before.
+
+    The default model learns a rate from one class alone. Windows without trials say ½, whatever
+    was seen elsewhere, so there an error asks what the other class is.
+    """
     if known is None:
-        return success.in_order(trials.classes_of(outcome, classes), pos_label)
+        found = trials.classes_of(outcome, classes, alone=options.is_smooth)
+        return success.in_order(found, options.pos_label)
     before = np.sort(known.classes)
     said = before if classes is None else trials.classes_of(outcome, classes)
     if not np.array_equal(said, before):

@@ -73,7 +73,8 @@ class Monotone:
     @property
     def _is_whole(self) -> bool:
         """Whether one grid serves all points."""
-        return len(self.grid.features) == len(self.smooth.box.axes)
+        is_every = len(self.grid.features) == len(self.smooth.box.axes)
+        return is_every and self.smooth.box.arrangement is None
 
     @cached
     def _fields(self) -> Fields:

@@ -299,8 +299,10 @@ class SmoothField:
         """Return draws of the field, made monotone."""
         from betafield.monotone import Monotone, grid_over
 
-        (smooth,) = self.smooth
-        grid = grid_over(smooth, self.bounds, self.signs, self.levelled)
+        (smooth,), numeric = self.smooth, self.features.numeric
+        signs = tuple(self.signs[a] for a in numeric)
+        grid = grid_over(smooth, self.numeric_bounds, signs, self.levelled)
+        grid = grid._replace(features=tuple(numeric[a] for a in grid.features))
         return Monotone(smooth, grid, n_jobs=self.options.n_jobs, **drawn)
 
     @cached

@@ -39,6 +39,21 @@ def in_order(classes: Labels, pos_label: Any = None) -> Labels:
     return classes if is_it[1] else classes[::-1]
 
 
+def with_the_other(classes: Labels) -> Labels:
+    """Return 0 and 1 for one class that is either of them, and other classes as they are.
+
+    Examples
+    --------
+    >>> with_the_other(np.array([True])).tolist()
+    [False, True]
+    >>> with_the_other(np.array(["no"])).tolist()
+    ['no']
+    """
+    if len(classes) != 1 or isinstance(classes[0], str | bytes) or classes[0] not in (0, 1):
+        return classes
+    return np.array([0, 1]).astype(type(classes[0]))
+
+
 def require_label(pos_label: Any) -> None:
     """Raise unless it can be a class: a text, a boolean or a number."""
     kinds = str | bytes | bool | np.bool_

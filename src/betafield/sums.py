@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, contexts, families
+from betafield._locks import cached
 from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
 from betafield.families import ContextFamily, Rate
@@ -108,6 +109,8 @@ class Sums:
         Whether rows are kept as they are.
     rates : tuple of Rate
         Those that are not known, by name.
+    known : array or None
+        The groups of all trials, each once; None: they are looked up in the parts.
 
     Examples
     --------
@@ -126,6 +129,7 @@ class Sums:
     parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     is_apart: bool = False
     rates: tuple[Rate, ...] = ()
+    known: Floats | None = None
 
     @classmethod
     def of(
@@ -165,7 +169,9 @@ class Sums:
         }
         totals = self.totals.plus(other.totals)
         require_few(totals)
-        return Sums(self.d, self.n_classes, totals, parts, is_apart, rates)
+        # Of a long stream, only the new trials are looked through.
+        groups = np.union1d(self.groups, other.groups)
+        return Sums(self.d, self.n_classes, totals, parts, is_apart, rates, groups)
 
     def _under(self, rates: tuple[Rate, ...]) -> Mapping[int, tuple[Part, ...]]:
         """Return all parts, with corners of these rates."""
@@ -199,10 +205,13 @@ class Sums:
                     return False
         return True
 
+    @cached
     def groups(self) -> Floats:
-        """Return the groups of all trials, in any order and any number of times."""
+        """The groups of all trials, each once, sorted."""
+        if self.known is not None:
+            return self.known
         each = [part.group for p in self.parts.values() for part in p if part.group is not None]
-        return np.concatenate(each) if each else np.zeros(0)
+        return np.unique(np.concatenate(each)) if each else np.zeros(0)
 
     def trials(
         self, rates: Floats | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import distorted, learning, methods, success, trials
+from betafield import categories, distorted, learning, methods, success, trials
 from betafield.learning import Trials
 from betafield.methods import AnyField
 from betafield.options import Options
@@ -31,7 +31,7 @@ def by_labels(
     points, features = _points(owner, known, X, options)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
-    every = methods.classes_of(known, outcome, classes, options.pos_label)
+    every = methods.classes_of(known, outcome, classes, options)
     columns, context = trials.outcomes(outcome, every), distorted.context(context, t)
     group = trials.groups(groups, t, part=known is not None)
     some = learning.present(Trials(points, columns, weight, context, group, features=features))
@@ -75,4 +75,6 @@ def _points(
     if known is None:
         return trials.first_points(owner, X, options.asked)
     may_miss = options.missing == "drop"
+    if isinstance(options.categorical_features, str):
+        categories.require_alike(X, known.features.categories)
     return trials.further_points(owner, X, known.features, may_miss=may_miss)

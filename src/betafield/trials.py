@@ -25,7 +25,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from betafield import categories, checks
+from betafield import categories, checks, success
 from betafield.categories import Asked, Categories
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
 
@@ -135,6 +135,8 @@ def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, A
 def _objects(X: Any, name: str) -> npt.NDArray[Any]:
     if _has_words_of_its_own(X):
         return _numbers(X, None, name)  # which raises
+    if type(X) is np.ndarray and X.dtype.kind in "biuf":
+        return X  # an object per number would cost more than a fit
     checks.refuse_masked(name, X)
     try:
         return np.asarray(X, dtype=object)
@@ -267,13 +269,25 @@ def _one_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise ValueError(f"y: {error}") from error
 
 
-def classes_of(y: npt.NDArray[Any], classes: Any = None) -> npt.NDArray[Any]:
-    """Return the sorted classes: those given, or else those of y, two or more."""
+def classes_of(
+    y: npt.NDArray[Any], classes: Any = None, *, alone: bool = False
+) -> npt.NDArray[Any]:
+    """Return the sorted classes: those given, or else those of y, two or more.
+
+    If one `alone` will do, and all outcomes are 0, or all are 1, the other class is known.
+
+    Examples
+    --------
+    >>> classes_of(np.array([True, True]), alone=True).tolist()
+    [False, True]
+    """
     name, given = ("y", y) if classes is None else ("classes", checks.cells("classes", classes))
     if given.ndim != 1:
         raise ValueError(f"{name}: found shape {given.shape}; a list of labels is needed")
     _require_labels(name, given)
     found = np.unique(given)
+    if alone and classes is None:
+        found = success.with_the_other(found)
     if len(found) < 2:
         what = f"one class only, {checks.spelled(found[0])}" if len(found) else "no class"
         raise ValueError(

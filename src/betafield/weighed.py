@@ -55,6 +55,23 @@ def _units(scale: tuple[str, ...]) -> str:
     return ", ".join(scale) or "range"
 
 
+def scales(smooth: Smooth, found: Found, features: Features) -> list[dict[str, float]]:
+    """Return the weight of every unit in which processes measure a feature, one dict per feature.
+
+    Units are "range", "rank", "log", "period", "longitude" and "latitude"; "levels" of a category.
+    The weights of a feature add up to 1, and the heaviest comes first.
+    """
+    each: list[dict[str, float]] = [{} for _ in range(features.number)]
+    step = max(len(smooth.nodes), 1)
+    for share, one in zip(smooth.by_component, found.components[::step], strict=True):
+        for k, a in enumerate(features.numeric):
+            kind = one.scale[k] if one.scale else "range"
+            each[a][kind or "range"] = each[a].get(kind or "range", 0.0) + float(share)
+    for a in features.categories.columns:
+        each[a] = {"levels": 1.0}
+    return [dict(sorted(one.items(), key=lambda item: (-item[1], item[0]))) for one in each]
+
+
 def reach(smooth: Smooth) -> Floats:
     """Return the length scales about the middle of the box, in own units."""
     box = smooth.boxes[int(np.argmax(smooth.weights))]

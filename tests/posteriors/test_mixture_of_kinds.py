@@ -100,6 +100,7 @@ def test_quantiles_that_are_off_are_told_apart(q):
             assert_tails(truth, p * off, q, 1e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("q", [1e-12, 0.025, 0.3, 0.975, 1 - 1e-6])
 @pytest.mark.parametrize("shapes", [(5.0, 50.0), (1e8, 1.001e8)])
 def test_no_quantile_of_thousands_is_taken_for_settled_too_early(q, shapes):
@@ -447,6 +448,7 @@ def test_levels_of_one_row_are_asked_for_together():
     assert sum(components[0].asked) <= 200 * 14
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("alpha", "beta"),
     [([3e7, 9e8], [2.5e8, 5e6]), ([1e-3, 1.0], [1.0, 1e-3]), ([1e12, 1e12], [1e12, 3e12])],

@@ -194,6 +194,7 @@ def edges(rng, t):
     return np.column_stack([low, high])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 7.0)])
 @pytest.mark.parametrize(
     "make",

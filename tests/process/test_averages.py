@@ -26,6 +26,7 @@ def integral(values, centre, deviation):
     return sum(pieces)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
 @given(law=laws)
 def test_mean_and_slope(link, law):

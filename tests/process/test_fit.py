@@ -146,6 +146,7 @@ def elsewhere(**settings):
     return np.array(json.loads(run.stdout))
 
 
+@pytest.mark.long
 def test_processors_and_threads_cannot_be_seen():
     """Kernels of other processors, other numbers of threads: the same answers."""
     reference = elsewhere(OPENBLAS_CORETYPE="Haswell", OPENBLAS_NUM_THREADS="1")

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -62,6 +64,24 @@ def test_mode_and_evidence_are_those_of_a_plain_optimiser(link, context, d):
     np.testing.assert_allclose(found.b, b, atol=2e-5)
     M = np.eye(len(b)) + P.T * read(P @ found.b, rows, link).information @ P
     assert found.evidence == pytest.approx(height - 0.5 * np.linalg.slogdet(M)[1], abs=1e-7)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+@pytest.mark.parametrize("count", [1, 30, 10**6])
+@given(seed=st.integers(0, 2**32 - 1), low=st.floats(0.0, 0.9), end=st.sampled_from([0, 0.5, 1]))
+def test_the_slope_of_the_objective_is_nothing_at_the_mode(link, count, seed, low, end):
+    """However trials are distorted, and if all ended alike: Newton's steps lead nowhere else."""
+    rng = np.random.default_rng(seed)
+    x, n = rng.random((20, 1)), np.full(20, count)
+    share = np.full(20, end) if end != 0.5 else rng.random(20)
+    k = rng.binomial(n, low + (0.98 - low) * share)
+    rows = Rows(x, n, k, np.tile([low, 0.98], (20, 1)))
+    theta, prior = theta_of(link, 1, float(rng.uniform(0.1, 1.0))), Prior(link.scale, 30.0)
+    found = mode(theta, rows, link, prior)
+    P = matrix(basis(theta, prior), x)
+    slope = P.T @ found.reading.score - found.b
+    M = np.eye(len(slope)) + P.T * found.reading.information @ P
+    assert 0.5 * slope @ np.linalg.solve(M, slope) < 1e-8
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)

@@ -43,6 +43,7 @@ def refitted(full, i, again):
 CASES = [(200, 1, 6.0), (200, 2, 4.0), (250, 3, 3.0)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
 @pytest.mark.parametrize(("t", "d", "wave"), CASES)
 def test_trials_are_as_if_never_seen(link, t, d, wave):

@@ -210,6 +210,7 @@ def test_what_is_asked_decides_the_weights():
         assert mixtures.mean(one)[0] == pytest.approx(mixtures.mean(laws)[q])
 
 
+@pytest.mark.long
 def test_windows_by_level_hold_what_hours_of_a_day_share():
     """Storms that hold for some hours of one day: near in the hour, but of no other day."""
     rng = np.random.default_rng(12)

@@ -56,3 +56,11 @@ def test_nothing_leaves_the_range_of_floats(link):
 def test_soft_identity_is_the_identity_inside():
     f = np.linspace(-0.2, 0.2, 9)
     np.testing.assert_allclose(SOFT.value(f), f + 0.5, atol=1e-4)
+
+
+@given(f=st.floats(-400.0, 400.0))
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+def test_both_are_the_value_and_that_at_the_other_side(link, f):
+    f = np.array([f])
+    p, rest = link.both(f)
+    assert (p[0], rest[0]) == (link.value(f)[0], link.value(-f)[0])

@@ -11,42 +11,51 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from betafield import contexts
-from betafield.process import averages, ladder, law, mixtures, residuals, trees
-from betafield.process.ladder import UNIT, WIDTHS, Left, rung, units, window_means, window_sums
+from betafield.process import averages, law, mixtures, residuals
+from betafield.process.ladder import (
+    UNIT,
+    WIDTHS,
+    Left,
+    Values,
+    climb,
+    narrowest_windows,
+    units,
+    window_means,
+    window_sums,
+)
 from betafield.process.links import LOGIT, SOFT
 from betafield.process.rows import Rows
-from betafield.process.trees import Trees
+from betafield.process.trees import About, Trees
 from betafield.windows.base import CHEBYSHEV, Places
 from betafield.windows.brute import Brute
 
 coordinates = st.sampled_from([0.0, 2.0**-9, 2.0**-8, 0.25, 0.25 + 2.0**-9, 0.3, 0.75, 1.0])
 
 
-@pytest.mark.parametrize(("few", "pairs"), [(0, 0), (trees.FEW, ladder.FEW_PAIRS), (trees.FEW, 7)])
 @given(
     hnp.arrays(float, st.tuples(st.integers(1, 30), st.just(2)), elements=coordinates),
     hnp.arrays(float, st.tuples(st.integers(1, 5), st.just(2)), elements=coordinates),
     st.sampled_from([(1.0, 1.0), (1.0, 0.25), (1.0, 0.0), (0.0, 1.0)]),
 )
-def test_sums_are_those_of_windows(few, pairs, places, queries, stretch):
-    """By trees and kernels, without, and some queries at a time."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(trees, "FEW", few)
-        patched.setattr(ladder, "FEW_PAIRS", pairs)
-        check_sums(places, queries, np.array(stretch))
+def test_sums_are_those_of_windows(places, queries, stretch):
+    check_sums(places, queries, np.array(stretch))
 
 
 def check_sums(places, queries, stretch):
     columns = np.random.default_rng(0).integers(0, 2**40, (len(places), 3))
     found = window_sums(queries, places, columns, stretch)
+    np.testing.assert_array_equal(window_sums(queries, places, columns, stretch, few=0), found)
     index = Brute.build(Places((places * stretch).T, columns.T), CHEBYSHEV)
     for b, width in enumerate(WIDTHS):
         radius = width if np.isfinite(width) else 10.0
         np.testing.assert_array_equal(found[:, b], index.sums(queries * stretch, radius))
-    grown = Trees(places, columns / UNIT)
-    for b, width in enumerate(WIDTHS):
-        total = grown.sums(queries, stretch, float(width))
-        np.testing.assert_array_equal(total, found[:, b] / UNIT)
+    for few in (0, 1_000):
+        trees = Trees(places, columns / UNIT, few=few)
+        for b, width in enumerate(WIDTHS):
+            total = trees.sums(queries, stretch, float(width))
+            np.testing.assert_array_equal(total, found[:, b] / UNIT)
+            about = About(trees, queries, few)
+            np.testing.assert_array_equal(about.sums(stretch, b), total)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
     own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none
@@ -63,7 +72,11 @@ def check_sums(places, queries, stretch):
 
 def check_means(queries, places, values, remaining, stretch, left, weight):
     """Means over windows are those of what remains; of nothing, none."""
-    means = window_means(queries, places, values, weight, stretch, left)
+    # Places that are asked for in another order than that of the table have other columns.
+    order = np.random.default_rng(3).permutation(len(places))
+    rows, column = np.arange(len(queries))[::-1], np.argsort(order)
+    table = Values(np.ascontiguousarray(values[::-1, order]), rows.copy(), column)
+    means = window_means(queries, places, table, weight, stretch, left)
     apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
     for b, width in enumerate(WIDTHS):
         held = (apart <= width) * remaining
@@ -74,10 +87,20 @@ def check_means(queries, places, values, remaining, stretch, left, weight):
 def test_rungs_at_the_very_ends_of_windows():
     for width in WIDTHS[1:-1]:
         for reach in (np.nextafter(width, 0.0), width, np.nextafter(width, 9.0)):
-            found = rung(np.zeros((1, 1)), np.array([[reach]]), len(WIDTHS), 0, 0, False)
-            assert found == np.searchsorted(WIDTHS, reach)
-            at = ladder._rungs(np.zeros((1, 1)), np.array([[reach]]), False)
-            assert at == found
+            assert rung(reach) == np.searchsorted(WIDTHS, reach)
+            found = narrowest_windows(np.zeros((1, 1)), np.array([[reach]]), False)
+            assert found == rung(reach)
+    assert [rung(reach) for reach in (0.0, 5e-324, 1e-300)] == [0, 1, 1]
+    assert rung(1e300) == len(WIDTHS) - 1
+    assert rung(0.25, 0.25, is_round=True) == rung(2.0**0.5 / 4.0)
+
+
+def rung(*reach, is_round=False):
+    """Return the window of a place that is so far away along each feature."""
+    found, rungs = np.empty(1), np.empty(1, dtype=np.int64)
+    places = np.array(reach)[:, None]
+    climb(np.zeros(len(reach)), places, len(WIDTHS), is_round, found, rungs)
+    return rungs[0]
 
 
 @given(
@@ -86,14 +109,9 @@ def test_rungs_at_the_very_ends_of_windows():
 @pytest.mark.parametrize("is_round", [False, True])
 def test_rungs_of_any_distances(is_round, places):
     queries = places[::-1] / 3.0
-    found = ladder._rungs(queries, places, is_round)
+    found = narrowest_windows(queries, places, is_round)
     for i, j in np.ndindex(found.shape):
-        assert found[i, j] == rung(queries, places, len(WIDTHS), i, j, is_round)
-
-
-def test_rungs_at_the_ends_of_numbers():
-    assert rung(np.zeros((1, 1)), np.array([[1e-300]]), len(WIDTHS), 0, 0, False) == 1
-    assert rung(np.zeros((1, 1)), np.array([[1e300]]), len(WIDTHS), 0, 0, False) == len(WIDTHS) - 1
+        assert found[i, j] == rung(*np.abs(queries[i] - places[j]), is_round=is_round)
 
 
 @pytest.mark.parametrize("context", [[0.0, 1.0], [0.4, 0.95], contexts.pooled(4, 0.9, 0.95)])

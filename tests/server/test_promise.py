@@ -57,8 +57,8 @@ def test_outcomes_learned_together_are_those_learned_one_by_one(goal, cuts, kind
         point = {"x": rng.random(), "y": 2 * rng.random()}
         success, context = rng.random() < 0.5, CONTEXTS[kind]
         one.tell(point, success=success, context=context)
-        number = replay.add(replay.checked_row(point), "given")
-        replay.tell(number, success, None if context is None else np.array(context))
+        (number,) = replay.add_all([replay.checked_row(point)], ["given"])
+        replay.end_all([(number, success, None if context is None else np.array(context))])
         if i in cuts:
             replay.learned()
     asked, expected = replay.learned().ask(3), one.ask(3)

@@ -234,6 +234,13 @@ def test_outcomes_that_cannot_be_learned_are_refused_before_they_are_recorded(cl
     assert tell(client, "impossible", trial["id"], True, [0.0, 0.5]).status_code == 200
 
 
+def test_a_context_by_name_needs_a_study_that_has_contexts(client):
+    created(client, EVEN, "no-contexts")
+    (trial,) = ask(client, "no-contexts")
+    detail = problem_of(tell(client, "no-contexts", trial["id"], True, "two"), 422)
+    assert detail == "context: found 'two'; the study has no contexts"
+
+
 def test_participants_are_a_feature_where_the_study_observes_them(client):
     space = {"x": [0, 1], "participant": [0, 100]}
     body = {**EVEN, "space": space, "observed": ["participant"]}

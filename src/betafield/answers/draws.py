@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 CLASSES = 16
 # Levels of categories are so far apart that they share nothing.
 APART = 1e6
+# Numbers of levels are below this.
+HIGHEST = 2.0**53
 # Numbers below which Gamma quantiles are told by their logarithm.
 SMALL = 1e-290
 
@@ -76,7 +78,12 @@ def reached(field: AnyField, points: Floats) -> Floats:
         box = field.smooth[0].box
         x, levels = np.split(box.inside(points), [len(lengths)], axis=1)
         return np.column_stack([laid(x, 1.0 / lengths, box.kinds), APART * levels])
-    return np.asarray(field.units.scaled(points) / field.width)
+    x = np.asarray(field.units.scaled(points) / field.width)
+    known = list(field.features.categories.columns)
+    if not known:
+        return x
+    # Numbers of levels are larger than what noise tells apart.
+    return np.column_stack([x, APART * (points[:, known] / HIGHEST)])
 
 
 def log_gamma(alpha: Floats, z: Floats) -> Floats:

@@ -189,5 +189,5 @@ class Threshold:
         if self.not_reached < WORTH_TELLING:
             return ""
         low, high = self.asked.domain
-        share = f"{100.0 * self.not_reached:.2g} %"
+        share = f"{100.0 * self.not_reached:.0f} %"
         return f" It is not reached within {low:.4g} to {high:.4g} in {share} of draws."

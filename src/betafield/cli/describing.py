@@ -35,6 +35,7 @@ def described(model: SmoothBetaClassifier) -> Facts:
 def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts]:
     ((_, reach),) = model.field_.reaches
     columns = (model.bounds_.tolist(), reach.tolist(), model.relevance_.tolist())
+    units: Facts = getattr(model, "units_", {})
     return [
         {
             "name": name,
@@ -42,6 +43,7 @@ def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts
             "high": _known(high),
             "reach": None if low == high else _known(_finite(far)),
             "relevance": _known(relevance),
+            "units": units.get(name),
         }
         for name, (low, high), far, relevance in zip(names, *columns, strict=True)
     ]
@@ -171,7 +173,7 @@ def _classes(facts: Facts) -> str:
 def _near(facts: Facts) -> list[tuple[str, str]]:
     """Return how near is near: a width, or what was learned beside length scales."""
     if _has_windows(facts):
-        return [("bandwidth", _bandwidth(facts))]
+        return [("bandwidth", _bandwidth(facts)), *(("near", said) for said in facts["told"][2:])]
     return [("learned", said) for said in facts["told"][1:]]
 
 
@@ -187,4 +189,4 @@ def _is_ranged(facts: Facts) -> bool:
 
 def _contexts(facts: Facts) -> str:
     shared = f"shared by {facts['parameters']['sharing']!r}"
-    return f"trials were distorted; {shared if _has_windows(facts) else 'each by its own'}"
+    return f"trials were distorted; {shared if _has_windows(facts) else 'each as its context says'}"

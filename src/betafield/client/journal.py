@@ -68,7 +68,7 @@ class Journal:
         self._study = study
         given: Any = checks.instance("journal", path, (str, os.PathLike), "a path is needed")
         self.path = Path(given)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = _opened(self.path)
         try:
             self._lock()
             self._size = self._read()
@@ -162,3 +162,11 @@ class Journal:
         """Close the file."""
         os.fsync(self._file)
         os.close(self._file)
+
+
+def _opened(path: Path) -> int:
+    """Return the file, which is made if there is none; errors name the argument."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise type(error)(error.errno, f"journal: {error.strerror}", str(path)) from error

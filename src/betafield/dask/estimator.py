@@ -209,13 +209,19 @@ class SmoothBetaClassifier(Local):
         if self.partition not in (None, "space"):
             raise ValueError(f"partition: found {self.partition!r}; allowed are None and 'space'")
         options = super()._options()
+        if options.missing == "drop":
+            raise ValueError(
+                "missing: found 'drop', which is for one machine; drop such rows by dask, as in "
+                "table.dropna()"
+            )
         usual = Options()
         for name in ("categorical_features", "interactions", "missing"):
             found = getattr(options, name)
-            if found is not None and len(found) and found != getattr(usual, name):
+            is_usual = found is None or not len(found) or found == getattr(usual, name)
+            if not (options.is_smooth or is_usual):
                 raise ValueError(
-                    f"{name}: found {found!r}; over Dask every feature is a number and none may be "
-                    "missing, so compute() the table and fit betafield.SmoothBetaClassifier"
+                    f"{name}: found {found!r} with windows on dask, in which every feature is a "
+                    "number; leave method and bandwidth at their defaults, or fit a local model"
                 )
         return options
 
@@ -228,7 +234,7 @@ class SmoothBetaClassifier(Local):
             methods.require_dependent("groups", options)
         found = partitions(X, y=y, **columns)
         if known is not None:
-            classes = methods.classes_of(known, known.classes, classes, options.pos_label)
+            classes = methods.classes_of(known, known.classes, classes, options)
         return learning.taught(known, options, found, classes, self.partition == "space")
 
     def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, **columns: Any) -> AnyField:

@@ -30,6 +30,7 @@ from betafield.dask.tasks import (
     cornered,
     exact_sums,
     joined,
+    levels_of,
     looked_at,
     summed,
     union,
@@ -56,7 +57,7 @@ def taught(
     """Return the field that knows the trials of these partitions too, of the kind asked for."""
     if known is not None and isinstance(known, SmoothField) != options.is_smooth:
         raise methods.kept_for_others(known, options)
-    inputs = _inputs(known, found)
+    inputs = _inputs(known, found, options)
     if isinstance(known, SpreadField):
         return _added(known.asked_for(options), inputs)
     if isinstance(known, SmoothField):
@@ -75,10 +76,12 @@ def merged(one: AnyField, other: AnyField) -> AnyField:
     return found
 
 
-def _inputs(known: AnyField | None, found: Sequence[Partition]) -> Inputs:
+def _inputs(known: AnyField | None, found: Sequence[Partition], options: Options) -> Inputs:
     """Return what is read of all partitions and checked, with their names."""
     features = None if known is None else known.features
-    reads = [delayed(checked)(part.name, part.batch, features) for part in found]
+    # Windows on workers have no categories.
+    asked = options.asked if options.is_smooth else trials.NUMBERS
+    reads = [delayed(checked)(part.name, part.batch, features, asked) for part in found]
     if known is None and client_in_use() is not None:
         reads = list(dask.persist(*reads))  # there is room to read but once
     return [(part.name, read) for part, read in zip(found, reads, strict=True)]
@@ -121,8 +124,9 @@ def without_trials(field: SpreadField) -> Field:
 def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
     """Return the field of a process that knows the trials of all partitions, settled."""
     _, features, every = _surveyed(options, inputs, classes, wants_corners=False)
-    nowhere = np.empty((0, features.number))
+    nowhere = np.empty((0, len(features.numeric)))
     units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
+    units.checked_scale(options.scale, len(features.numeric))
     field = _summed(fitting.begun(options, features, every), inputs)
     if not field.totals.trials:
         raise ValueError(NOTHING_LEARNED)
@@ -134,7 +138,20 @@ def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
     more = _sums(fitting.begun(field.options, field.features, field.classes), inputs)
     totals = field.totals.plus(more.totals)
     require_total("trials", totals.number())
-    return field.learned(more) if more.totals.trials else field
+    if not more.totals.trials:
+        return field
+    return field.learned(more).featured(_levelled(field.features, inputs))
+
+
+def _levelled(features: trials.Features, inputs: Inputs) -> trials.Features:
+    """Return features with the levels of categories that partitions have."""
+    if not features.categories.columns:
+        return features
+    every = computed([delayed(levels_of)(read) for _, read in inputs], inputs)
+    known = features.categories
+    for each in every:
+        known = known if each is None else known.plus(each)
+    return features._replace(categories=known)
 
 
 def _sums(bare: SmoothField, inputs: Inputs) -> Sums:
@@ -170,12 +187,14 @@ def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: 
     _require_something(looks)
     _require_same_features(looks)
     seen = [look for look in looks if look.rows]
-    return Survey(looks, seen[0].features, _in_order(options, _labels(seen), classes))
+    features = seen[0].features.unseen()
+    return Survey(looks, features, _in_order(options, _labels(seen), classes))
 
 
 def _in_order(options: Options, labels: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
     """Return all classes, the success last."""
-    return success.in_order(trials.classes_of(labels, classes), options.pos_label)
+    found = trials.classes_of(labels, classes, alone=options.is_smooth)
+    return success.in_order(found, options.pos_label)
 
 
 def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
@@ -275,6 +294,10 @@ def _require_same_features(looks: Sequence[Look]) -> None:
             if not np.array_equal(np.asarray(theirs), np.asarray(ours)):
                 what = f"its {name} is {_listed(theirs)}, that of {first.name} is {_listed(ours)}"
                 raise about(look.name, ValueError(), f"{what}; they must be equal")
+        one, other = (each.features.categories.columns for each in (look, first))
+        if one != other:
+            what = f"its columns {list(one)} are categories, those of {first.name} {list(other)}"
+            raise about(look.name, ValueError(), f"X: {what}; name them in categorical_features")
 
 
 def _labels(looks: Sequence[Look]) -> npt.NDArray[Any]:

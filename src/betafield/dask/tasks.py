@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import choosing, distorted, fitting, learning, trials
+from betafield import categories, choosing, distorted, fitting, learning, trials
+from betafield.categories import Asked, Categories
 from betafield.dask.partitions import Batch, PartitionValueError, Regions, named
 from betafield.dask.questions import Answer, Outline, Question
 from betafield.evidence import Polynomial, Totals
@@ -71,14 +72,16 @@ class Checked(NamedTuple):
         return Trials(self.points, outcomes, self.weight, self.context, self.group)
 
 
-def checked(name: str, batch: Batch, known: trials.Features | None) -> Checked:
+def checked(
+    name: str, batch: Batch, known: trials.Features | None, asked: Asked = trials.NUMBERS
+) -> Checked:
     """Return the trials of a partition; `known` are the features that it must have, if any."""
     with named(name):
         n_rows = _n_rows(batch["X"])
         if not n_rows:
             _require_empty(batch)
             return Checked(name, trials.Features(0), np.empty((0, 0)), np.empty(0))
-        points, features = _points(batch["X"], known)
+        points, features = _points(batch["X"], known, asked)
         context = distorted.context(batch.get("context"), n_rows)
         group = trials.groups(batch.get("groups"), n_rows, part=True)
         if "trials" in batch:
@@ -94,10 +97,17 @@ def asked_points(X: Any, features: trials.Features) -> Floats:
     return trials.more_points(OWNER, X, features) if len(X) else np.empty((0, features.number))
 
 
-def _points(X: Any, known: trials.Features | None) -> tuple[Floats, trials.Features]:
+def levels_of(read: Checked) -> Categories | None:
+    """Return the levels of categories of a partition, None if it has no rows."""
+    return read.features.categories if len(read.points) else None
+
+
+def _points(X: Any, known: trials.Features | None, asked: Asked) -> tuple[Floats, trials.Features]:
     if known is None:
-        return trials.first_points(OWNER, X)
-    return trials.more_points(OWNER, X, known), known
+        return trials.first_points(OWNER, X, asked)
+    if isinstance(asked.categorical_features, str):
+        categories.require_alike(X, known.categories)
+    return trials.further_points(OWNER, X, known.unseen())
 
 
 def _n_rows(X: Any) -> int:

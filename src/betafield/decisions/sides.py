@@ -59,7 +59,7 @@ class Side(NamedTuple):
         Its ends; of levels, their first and last number.
     kind : {"", "log", "integer", "levels"}
     levels : tuple
-        What the numbers 0, 1, … stand for.
+        What the numbers 0, 1, … stand for; a model knows them as categories.
     """
 
     low: float

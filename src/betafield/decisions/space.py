@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks
+from betafield import categories, checks
 from betafield._locks import cached
 from betafield.decisions.sides import Side, side
 
@@ -124,10 +124,59 @@ class Space:
         each = [one.numbers(shares[..., a]) for a, one in enumerate(self.sides)]
         return np.stack(each, axis=-1)
 
-    def reached(self, reach: Floats) -> Floats:
-        """Return how far trials reach along each feature, in shares of the sides."""
-        each = zip(self.sides, reach, strict=True)
-        return np.array([float(one.reached(far)) for one, far in each])
+    def reached(self, reach: Floats, levelled: Sequence[int] = ()) -> Floats:
+        """Return how far trials reach along each feature, in shares of the sides.
+
+        Of the features whose levels are categories, they reach no other level.
+        """
+        each = [float(one.reached(far)) for one, far in zip(self.sides, reach, strict=True)]
+        for a in levelled:
+            each[a] = 0.5 / len(self.sides[a].levels)
+        return np.array(each)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether what is chosen has whole numbers and levels only."""
+        each = zip(self.sides, self.chosen, strict=True)
+        return all(side.is_whole for side, is_chosen in each if is_chosen)
+
+    @property
+    def levelled(self) -> tuple[int, ...]:
+        """The features that have levels."""
+        return tuple(a for a, each in enumerate(self.sides) if each.kind == "levels")
+
+    def coded(self, rows: Floats, columns: Sequence[int]) -> Floats:
+        """Return coordinates with the codes of categories in these columns of levels.
+
+        Examples
+        --------
+        >>> space = Space.of({"eye": ["left", "right"], "dose": (0, 1)})
+        >>> space.coded(np.array([[1.0, 0.5]]), [0])[0, 0] == categories.code("right")
+        True
+        """
+        if not len(columns):
+            return rows
+        out = rows.copy()
+        for a in columns:
+            out[..., a] = self._codes[a][rows[..., a].astype(np.int64)]
+        return out
+
+    @cached
+    def _codes(self) -> dict[int, Floats]:
+        """The codes of levels, by feature."""
+        return {
+            a: np.array([categories.code(categories.text(each)) for each in self.sides[a].levels])
+            for a in self.levelled
+        }
+
+    def labelled(self, rows: Floats, columns: Sequence[int]) -> npt.NDArray[Any]:
+        """Return coordinates with the levels themselves in these columns."""
+        if not len(columns):
+            return rows
+        out = rows.astype(object)
+        for a in columns:
+            out[:, a] = [self.sides[a].levels[int(number)] for number in rows[:, a]]
+        return out
 
     def sobol(self, n: int, seed: int, skip: int = 0) -> Floats:
         """Return n points of a scrambled Sobol sequence over all features."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield.categories import text
+from betafield.categories import require_words, text
 from betafield.files.columns import Roles, as_numbers, as_plain, is_missing
 from betafield.files.optional import arrow
 from betafield.files.sources import File, Piece
@@ -88,7 +88,14 @@ class Batch:
             return self._column(name).astype(np.float64)
         pa = arrow()
         labels = [text(value) for value in as_plain(self.piece.cells.column(name)).to_pylist()]
+        if name in self.roles.worded and self.is_csv:
+            require_words(name, labels)
         return pa.array(labels, pa.string())
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the file does not say what its values are."""
+        return self.piece.group is None
 
     def outcomes(self) -> Ints:
         """Return the number of each row's class."""

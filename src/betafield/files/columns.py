@@ -26,7 +26,8 @@ class Roles:
 
     `context` is one context for all rows, names of columns with its coefficients, or a function
     of record batches, which then have all columns of the file. `categories` are those features
-    whose values are labels.
+    whose values are labels, and `worded` those of them that are so because no value of the first
+    rows is a number.
     """
 
     features: tuple[str, ...]
@@ -37,6 +38,7 @@ class Roles:
     context: Any = None
     groups: str | None = None
     categories: tuple[str, ...] = ()
+    worded: tuple[str, ...] = ()
 
     @property
     def coefficients(self) -> tuple[str, ...]:

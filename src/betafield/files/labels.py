@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from betafield import success
 from betafield.files.optional import arrow
 from betafield.files.sources import CSV, File
 
@@ -54,9 +55,10 @@ class Labels:
                 )
 
     def classes(self) -> npt.NDArray[Any]:
-        """Return the classes, sorted, of which there must be two."""
+        """Return the classes, sorted, of which there must be two; of 0 or 1 the other is known."""
         known = list(dict.fromkeys(self.meaning.values()))
         found = np.unique(np.array(known, dtype=object if "text" in self.kinds else None))
+        found = success.with_the_other(found)
         if len(found) < 2:
             raise ValueError(
                 f"outcome: found one class only, {known[0]!r}, in all files; two or more are needed"

@@ -59,10 +59,9 @@ def with_categories(roles: Roles, files: list[File], schemas: list[Any], asked: 
     if isinstance(asked, str):
         each = list(zip(files, schemas, strict=True))
         found = [name for name in roles.features if all(_is_text(*one, name) for one in each)]
-    else:
-        number = len(roles.features)
-        chosen = columns_of(asked, None, roles.features, number)
-        found = [roles.features[i] for i in chosen]
+        return dataclasses.replace(roles, categories=tuple(found), worded=tuple(found))
+    chosen = columns_of(asked, None, roles.features, len(roles.features))
+    found = [roles.features[i] for i in chosen]
     return dataclasses.replace(roles, categories=tuple(found))
 
 

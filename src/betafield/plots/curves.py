@@ -23,14 +23,15 @@ def draw(axes: Axes, field: Shown, show_places: bool) -> None:
     """Draw the curves of a field, and what else it has."""
     (grid,) = field.grid
     mean, low, high = (_columns(each) for each in (field.mean, field.low, field.high))
-    several = len(mean) > 1
+    several = len(mean) > 1 or field.by is not None
     for k, event in enumerate(field.events):
         colour = style.LINES[k % len(style.LINES)]
         dashes: Any = style.STYLES[(k + k // len(style.LINES)) % len(style.STYLES)]
         name = event if several else _mean_name(field)
         axes.plot(grid, mean[k], color=colour, linestyle=dashes, linewidth=1.8, label=name)
         what = _interval_name(field) if k == len(mean) - 1 else None
-        axes.fill_between(grid, low[k], high[k], color=colour, alpha=0.22, linewidth=0, label=what)
+        shade = 0.22 if len(mean) <= 3 else 0.12
+        axes.fill_between(grid, low[k], high[k], color=colour, alpha=shade, linewidth=0, label=what)
     if field.band is not None:
         _draw_band(axes, field)
     for k, bins in enumerate(field.bins):
@@ -101,7 +102,7 @@ def _finish(axes: Axes, field: Shown) -> None:
     axes.set_ylim(*_limits(field))
     axes.set_xlabel(style.shown(field.features[0]) + style.fixed_at(field.at))
     axes.set_ylabel(field.events[0] if len(field.events) == 1 else "probability")
-    style.legend(axes)
+    style.legend(axes, title=field.by)
     style.plain(axes)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.curves as curves
+import betafield.plots.levels as levels
 import betafield.plots.maps as maps
 import betafield.plots.style as style
 from betafield import checks
@@ -15,11 +17,11 @@ from betafield.observed import Binned, binned, feature_names, require_model
 from betafield.survey import Question
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from betafield.answers.threshold import Threshold
     from betafield.estimators import SmoothBetaClassifier
+    from betafield.plots.levels import Levels
 
+AT = "a mapping of features to values is needed"
 Floats = npt.NDArray[np.float64]
 
 
@@ -68,6 +70,8 @@ class FieldDisplay:
         Whether this is partial dependence.
     threshold : Threshold or None
         Where the one curve reaches a level: its interval is drawn as a bar.
+    by : str or None
+        The category whose levels, `events`, have a curve each.
 
     Attributes
     ----------
@@ -109,6 +113,7 @@ class FieldDisplay:
         at: Mapping[str, float] | None = None,
         averaged: bool = False,
         threshold: Threshold | None = None,
+        by: str | None = None,
     ) -> None:
         self.grid = grid
         self.mean = mean
@@ -123,6 +128,7 @@ class FieldDisplay:
         self.at = at
         self.averaged = averaged
         self.threshold = threshold
+        self.by = by
 
     @classmethod
     def from_estimator(
@@ -132,7 +138,8 @@ class FieldDisplay:
         y: Any = None,
         *,
         features: Any = None,
-        at: Mapping[Any, float] | None = None,
+        at: Mapping[Any, Any] | None = None,
+        by: Any = None,
         level: float = 0.95,
         lipschitz: float | None = None,
         simultaneous: bool = False,
@@ -162,6 +169,10 @@ class FieldDisplay:
             Values at which other features are fixed, by name or number; those that it does not name
             are fixed at their medians. Without it, one feature of several is shown by partial
             dependence.
+        by : str or int, default=None
+            A category whose levels have a curve with its interval each, along one feature: the five
+            levels with most trials, others at `at` or at their medians. Without a band, for one
+            class.
         level : float, default=0.95
             The level of intervals and bands.
         lipschitz : float, default=None
@@ -190,6 +201,11 @@ class FieldDisplay:
         lipschitz = None if lipschitz is None else checks.positive("lipschitz", lipschitz)
         checks.flag("simultaneous", simultaneous)
         checks.flag("show_places", show_places)
+        if by is not None:
+            _require_one(model, lipschitz, threshold, class_)
+            rest, chosen = (under, class_, grid_resolution), levels.largest(model, by)
+            shown = cls._per_level(model, chosen, X, y, features, at, rest, level)
+            return shown.plot(ax=ax, show_places=show_places)
         asked = Question(model, X, y, features, at, under, class_, grid_resolution)
         mean, low, high = asked.believed(level)
         bins: tuple[Binned, ...] = ()
@@ -216,6 +232,45 @@ class FieldDisplay:
         _in_proportion(drawn, model)
         return drawn
 
+    @classmethod
+    def _per_level(
+        cls,
+        model: SmoothBetaClassifier,
+        chosen: Levels,
+        X: Any,
+        y: Any,
+        features: Any,
+        at: Any,
+        rest: tuple[Any, ...],
+        level: float,
+    ) -> Self:
+        """Return the display with a curve per level."""
+        given = {} if at is None else dict(checks.instance("at", at, Mapping, AT))
+        if chosen.name in given or chosen.column in given:
+            raise ValueError(f"at: found {chosen.name!r}, whose levels have a curve each")
+        along = levels.axis(model, features)
+        each = [
+            Question(model, X, y, along, {**given, chosen.column: label}, *rest)
+            for label in chosen.labels
+        ]
+        mean, low, high = (
+            np.stack(values, axis=1)
+            for values in zip(*(one.believed(level) for one in each), strict=True)
+        )
+        fixed = {name: value for name, value in each[0].told.items() if name != chosen.name}
+        return cls(
+            each[0].grid,
+            mean,
+            low,
+            high,
+            features=each[0].names,
+            events=tuple(map(style.shown, chosen.shown)),
+            level=level,
+            places=style.some(each[0].places),
+            at=fixed,
+            by=f"{_events(each[0])[0]} by {chosen.told}",
+        )
+
     def plot(self, ax: Any = None, *, show_places: bool = False) -> Self:
         """Draw on these axes, one or two, or on a new figure."""
         if len(self.grid) == 1:
@@ -226,6 +281,15 @@ class FieldDisplay:
             maps.draw(axes, self, show_places)
         self.ax_, self.figure_ = style.kept(axes), axes[0].figure
         return self
+
+
+def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, class_: Any) -> None:
+    """Raise for what a curve per level does not have."""
+    for name, found in (("lipschitz", lipschitz), ("threshold", threshold)):
+        if found is not None:
+            raise ValueError(f"{name}: found {found!r} with by; draw one level by at={{…}}")
+    if len(model.classes_) > 2 and class_ is None:
+        raise ValueError("class_: found None with by and three or more classes; name one")
 
 
 def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:

@@ -31,3 +31,4 @@ class Shown(Protocol):
     at: Mapping[str, float] | None
     averaged: bool
     threshold: Threshold | None
+    by: str | None

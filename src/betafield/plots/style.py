@@ -138,7 +138,7 @@ def fixed_at(at: Mapping[str, Any] | None) -> str:
     return "\nat " + ", ".join(f"{shown(name)} = {value}" for name, value in told.items())
 
 
-def legend(axes: Axes, ncols: int = 2) -> None:
+def legend(axes: Axes, ncols: int = 2, title: str | None = None) -> None:
     """Name what is drawn, above the axes, where nothing else is."""
     axes.legend(
         loc="lower left",
@@ -147,4 +147,7 @@ def legend(axes: Axes, ncols: int = 2) -> None:
         frameon=False,
         fontsize="small",
         borderaxespad=0.2,
+        title=title,
+        title_fontsize="small",
+        alignment="left",
     )

@@ -47,8 +47,12 @@ def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, 
     T = np.zeros((a * b, c))
     for start in range(0, len(weight), POINTS):
         at = slice(start, start + POINTS)
-        scales = ((weight[at] * C0[at, :a].T)[:, None] * C1[at, :b].T).reshape(a * b, -1)
-        add_product(np.ascontiguousarray(scales), np.ascontiguousarray(C2[at, :c]), WHOLE, T)
+        scales = weight[None, at]
+        if a * b > 1:  # else they are ones
+            # Turned before they are multiplied, not after: the product is much larger.
+            first, second = (np.ascontiguousarray(C.T) for C in (C0[at, :a], C1[at, :b]))
+            scales = ((scales * first)[:, None] * second).reshape(a * b, -1)
+        add_product(scales, np.ascontiguousarray(C2[at, :c]), WHOLE, T)
     return T.reshape(a, b, c)
 
 

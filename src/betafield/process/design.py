@@ -100,8 +100,13 @@ class Product:
         return cosines.spread(S, self.J, self.root, *self._shape(2))
 
     def _shape(self, times: int) -> tuple[int, int, int]:
-        a, b, c = (times * int(highest) + 1 for highest in self.J.max(axis=0))
-        return a, b, c
+        a, b, c = self._highest
+        return times * a + 1, times * b + 1, times * c + 1
+
+    @cached
+    def _highest(self) -> list[int]:
+        """The highest frequencies."""
+        return list(map(int, self.J.max(axis=0)))
 
 
 @dataclass(frozen=True)

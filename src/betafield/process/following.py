@@ -25,7 +25,7 @@ from betafield.process import linear
 from betafield.process.basis import Basis, Effects
 from betafield.process.design import design, matrix, without_effects
 from betafield.process.fit import Fit, hashes
-from betafield.process.ladder import Left, window_means
+from betafield.process.ladder import Left, Values, window_means
 from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import TINY, polynomial, read, success
 from betafield.process.rows import Rows
@@ -149,8 +149,8 @@ class Following:
     def moves(self, queries: Floats, turned: Floats, own: Own | None = None) -> Moves:
         """Return how the others move.
 
-        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out; `own` says what of which cells
-        that is, for C is largest there.
+        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out, or a row per group; `own` says
+        what of which cells that is, for C is largest there.
         """
         return Moves(self, queries, turned, own)
 
@@ -219,7 +219,7 @@ class Averaged(NamedTuple):
     x: Floats
     weight: Floats
     of: Ints
-    values: Floats
+    values: Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ class Moves:
     queries : array of shape (q, d)
         Where something is left out.
     turned : array of shape (q, m), or (q, m + L)
-        Σ_k C φ̃_k a_k of it.
+        Σ_k C φ̃_k a_k of it; if groups are left out, of every group.
     own : Own or None
         What that is of the query's own row, or of its group's.
     """
@@ -258,7 +258,8 @@ class Moves:
     def _smooth(self, stretch: Floats) -> Floats:
         cells = self.following.cells(tuple((stretch > 0.0).tolist()))
         at, held = self._placed(self.queries, stretch), self._placed(cells.x, stretch)
-        values, left = self._products(stretch > 0.0), self._left(cells)
+        values = self._by_query(self._products(stretch > 0.0), np.arange(len(cells.x)))
+        left = self._left(cells)
         found = window_means(at, held, values, cells.weight, stretch, left, self._kinds)
         return _filled(found, self._here, stretch)
 
@@ -271,7 +272,7 @@ class Moves:
         return np.where(stretch > 1.0, (_numbers(x, sides) + 0.5) / sides, x)
 
     def _products(self, used: npt.NDArray[np.bool_]) -> Floats:
-        """Return φ̃′·turned for every query and cell along features in use."""
+        """Return φ̃′·turned for all that is left out and every cell along features in use."""
         key = tuple(used.tolist())
         if ("products", *key) not in self._kept:
             found = linear.product(self._turned, self.following.cells(key).P)
@@ -284,20 +285,29 @@ class Moves:
         return {}
 
     @cached
+    def _row(self) -> Ints:
+        """Of which row of `turned` a query is: its own, or its group's."""
+        sizes = None if self.own is None else self.own.sizes
+        if sizes is None:
+            return np.arange(len(self.queries))
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached
     def _turned(self) -> Floats:
         return np.ascontiguousarray(self.turned[:, : len(self.following.basis.J)])
 
     @cached
     def _here(self) -> Floats:
         """The value at the query."""
-        return np.asarray((matrix(self.following.basis, self.queries) * self._turned).sum(axis=1))
+        own = self._turned[self._row]
+        return np.asarray((matrix(self.following.basis, self.queries) * own).sum(axis=1))
 
     def _left(self, cells: Cells) -> Left:
         """Return which cells of a query have less weight, by how much, and the values of that."""
         if self.own is None:
-            return _nothing(len(self.turned))
+            return _nothing(len(self.queries))
         whole = self.following.whole
-        value = np.einsum("qm,mq->q", self._turned, whole.P[:, whole.of[self.own.row]])
+        value = np.einsum("qm,mq->q", self._turned[self._row], whole.P[:, whole.of[self.own.row]])
         return self.own.left(cells.of, np.asarray(value))
 
     def _of_levels(self, stretch: Floats) -> Floats:
@@ -305,10 +315,10 @@ class Moves:
         levels = self.following.levels
         if levels is None:
             return np.zeros(1)
-        own = self._effects(levels.effects.which(self.queries)[:, None])[:, 0]
+        which = levels.effects.which(self.queries)
+        own = self._effects[self._row, np.where(which < 0, len(levels.effects.at), which)]
         if stretch[levels.effects.feature] > 0.0:
-            values = self._effects(levels.which[None])
-            x, weight, of = levels.x, levels.weight, levels.of
+            x, weight, of, values = self._of_each(levels)
         else:
             x, weight, of, values = self._beside_levels(levels, stretch > 0.0)
         left = _nothing(len(own))
@@ -329,15 +339,25 @@ class Moves:
         mass = np.zeros((len(levels.effects.at), len(cells.x)))
         np.add.at(mass, (which[known], cells.of[known]), follow[known])
         mass /= np.maximum(cells.weight, TINY)
-        every = self._effects(np.arange(len(mass))[None])
-        return Averaged(cells.x, cells.weight, cells.of, linear.product(every, mass))
+        values = linear.product(np.ascontiguousarray(self._effects[:, :-1]), mass)
+        of_each = self._by_query(values, np.arange(len(cells.x)))
+        return Averaged(cells.x, cells.weight, cells.of, of_each)
 
-    def _effects(self, which: Ints) -> Floats:
-        """Return the effects of levels in φ̃′·turned for every query; of none, 0."""
-        m, tau = self._turned.shape[1], self.following.fit.mode.basis.root[-1]
-        at = np.broadcast_to(m + which, (len(self.turned), which.shape[1]))
-        found = np.take_along_axis(self.turned, at, axis=1)
-        return np.where(which < 0, 0.0, tau * found)
+    def _of_each(self, levels: Levels) -> Averaged:
+        """Return the cells of levels, with the effects of each."""
+        column = np.where(levels.which < 0, len(levels.effects.at), levels.which)
+        values = self._by_query(self._effects, column)
+        return Averaged(levels.x, levels.weight, levels.of, values)
+
+    def _by_query(self, table: Floats, column: Ints) -> Values:
+        """Return values of queries and cells: rows of a table by what queries leave out."""
+        return Values(table, self._row, column)
+
+    @cached
+    def _effects(self) -> Floats:
+        """The effects of levels in φ̃′·turned of what is left out; in the last column of none, 0."""
+        effects = self.following.fit.mode.basis.root[-1] * self.turned[:, self._turned.shape[1] :]
+        return np.column_stack([effects, np.zeros(len(effects))])
 
 
 def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:

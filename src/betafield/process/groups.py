@@ -39,6 +39,7 @@ from betafield.process.scores import (
     opened,
     promising,
 )
+from betafield.process.trees import About
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -65,7 +66,7 @@ class Grouped(NamedTuple):
 
 
 class Without(NamedTuple):
-    """A process without the group of each row: its mean of π there, and C φ̃′a of the group."""
+    """A process without the group of each row: its mean of π there, and C φ̃′a of every group."""
 
     m: Floats
     turned: Floats
@@ -120,17 +121,21 @@ class Asked:
         if is_open[0]:
             found[0] = _score(rows, _success(rows, self.m))
         for i, b, candidates in opened(is_open):
-            g, W = self._sums(rows.x, self.match.ways[i], b)
+            g, W = self._sums(self.match.ways[i], b)
             for at, tau in candidates:
                 found[at] = _score(rows, _success(rows, expit(f + g / (1.0 / tau + W))))
         return found
 
-    def _sums(self, x: Floats, way: Floats, b: int) -> tuple[Floats, Floats]:
+    def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW without the group, for a way and a width."""
-        total = self.match.trees.sums(x, way, float(WIDTHS[b]))
-        total -= self._own(way)[:, b]
+        total = self._about.sums(way, b) - self._own(way)[:, b]
         g = total[:, 0] - total[:, 1] + total[:, 3] * self.moves.means(way)[:, b]
         return g, np.maximum(total[:, 2], 0.0)
+
+    @cached
+    def _about(self) -> About:
+        """The sums about every row."""
+        return About(self.match.trees, self.match.rows.x[self.index])
 
     def _own(self, way: Floats) -> Floats:
         """Return the part of groups themselves in windows about their rows, by width."""
@@ -201,7 +206,7 @@ def _without(match: Contest, rows: Rows, sizes: Index) -> Without:
     deviation = np.sqrt(np.clip(variance, 1e-9, MOST_VARIANCE))
     m = averages.mean(fit.problem.link, f.sum(axis=1) - moved, deviation)
     pulled = np.add.reduceat(a[:, None] * turned, np.cumsum(sizes) - sizes)
-    return Without(np.clip(m, NEVER, 1.0 - NEVER), np.repeat(pulled, sizes, axis=0))
+    return Without(np.clip(m, NEVER, 1.0 - NEVER), pulled)
 
 
 def _left_out(C: Floats, score: Floats, information: Floats) -> tuple[Floats, Floats, Floats]:

@@ -17,6 +17,7 @@ adds up the same for many.
 from __future__ import annotations
 
 import math
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -34,14 +35,14 @@ UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
 # The most that rounding alone can leave of a sum, in units of that sum.
 NOTHING = 1e-9
+# Floats as whole numbers: a mantissa of 52 bits below the exponent, of which 2⁻⁹ has 1023 − 9.
+# Widths are 2^e or √2 times that, whose mantissa is the last of these.
+BITS, NARROWEST, MANTISSA = 52, 1023 - 9, 2**52 - 1
+ROOT = struct.unpack("<q", struct.pack("<d", math.sqrt(2.0)))[0] & MANTISSA
 # Pairs of a query and a place up to which no kernel is compiled.
 FEW_PAIRS = 1 << 20
 # Below this every whole number is a float.
 EXACT = 2.0**53
-# The mantissa of √2: widths are 2^e or this times 2^e.
-ROOT = math.sqrt(0.5)
-# Bits of the fraction of a float, and what is added to its exponent.
-FRACTION, BIAS = 52, 1023
 
 
 def unit_of(values: Floats) -> float:
@@ -63,7 +64,12 @@ def units(values: Floats, unit: float = UNIT) -> Ints:
 
 
 def window_sums(
-    queries: Floats, places: Floats, columns: Ints, stretch: Floats, kinds: Kinds = ()
+    queries: Floats,
+    places: Floats,
+    columns: Ints,
+    stretch: Floats,
+    kinds: Kinds = (),
+    few: int = FEW_PAIRS,
 ) -> Ints:
     """Return the sums of columns over the windows of every width.
 
@@ -77,34 +83,35 @@ def window_sums(
         By which distances are multiplied; a feature of 0 is not looked at.
     kinds : tuple of str
         What every feature is; none: all are lines.
+    few : int
+        Pairs of a query and a place up to which nothing is compiled.
 
     Returns
     -------
     integer array of shape (q, widths, k)
     """
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
-    if len(queries) * len(places) <= FEW_PAIRS and columns.sum(axis=0).max(initial=0) < EXACT:
+    if len(queries) * len(places) <= few and columns.sum(axis=0).max(initial=0) < EXACT:
         return _few_sums(at, held, columns, bool(kinds))
     out = np.zeros((len(queries), len(WIDTHS), columns.shape[1]), dtype=np.int64)
-    _ladder(at, held, columns, bool(kinds), out)
+    _ladder(at, np.ascontiguousarray(held.T), columns, bool(kinds), out)
     return out
 
 
 def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
     """Return what `_ladder` adds up. Floats are exact, because sums are below 2⁵³."""
-    cell = _cells(_rungs(queries, places, is_round))
-    shape = len(queries), len(places)
-    found = [_added(cell, np.broadcast_to(column, shape)) for column in columns.T.astype(float)]
-    return np.cumsum(np.stack(found, axis=-1), axis=1).astype(np.int64)
+    rungs = narrowest_windows(queries, places, is_round)
+    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
+    shape = len(queries), len(WIDTHS), columns.shape[1]
+    found = np.empty(shape)
+    for c, column in enumerate(columns.T.astype(np.float64)):
+        values = np.broadcast_to(column, rungs.shape).ravel()
+        found[..., c] = np.bincount(cell, values, shape[0] * shape[1]).reshape(shape[:2])
+    return np.cumsum(found, axis=1).astype(np.int64)
 
 
-def _rungs(queries: Floats, places: Floats, is_round: bool) -> Ints:
-    """Return the narrowest window of each query that holds each place, as `rung` does.
-
-    Widths go up by factors of √2, and the bits of floats, as whole numbers, are in their order. One
-    less than those of a distance has the exponent of the power of 2 below it; widths between two
-    powers are passed where the fraction is that of √2 or more.
-    """
+def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
+    """Return the narrowest window of each query that holds each place, as `climb` does."""
     reach, apart = np.zeros((2, len(queries), len(places)))
     for q, x in zip(queries.T, places.T, strict=True):
         np.abs(np.subtract.outer(q, x, out=apart), out=apart)
@@ -114,29 +121,9 @@ def _rungs(queries: Floats, places: Floats, is_round: bool) -> Ints:
             np.maximum(reach, apart, out=reach)
     if is_round:
         np.sqrt(reach, out=reach)
-    is_apart = reach > 0.0
-    below = reach.view(np.int64)
-    below -= 1
-    steps = below >> FRACTION
-    below += (1 << FRACTION) - (int(np.array(ROOT).view(np.int64)) & ((1 << FRACTION) - 1))
-    below >>= FRACTION
-    steps += below
-    steps -= 2 * (BIAS - 10)
-    np.clip(steps, 1, len(WIDTHS) - 1, out=steps)
-    steps *= is_apart
-    return steps
-
-
-def _cells(rung: Ints) -> Ints:
-    """Return the cell of a table of queries and widths that each pair is added to."""
-    return rung + len(WIDTHS) * np.arange(len(rung))[:, None]
-
-
-def _added(cell: Ints, values: Floats) -> Floats:
-    """Return the sums of values (q, r) in each cell, in the order of places."""
-    shape = len(cell), len(WIDTHS)
-    held = np.bincount(cell.ravel(), values.ravel(), shape[0] * shape[1])
-    return np.asarray(held, dtype=np.float64).reshape(shape)
+    below = reach.view(np.int64) - 1
+    rungs = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
+    return np.where(reach > 0.0, np.clip(rungs, 1, len(WIDTHS) - 1), 0)
 
 
 class Left(NamedTuple):
@@ -161,61 +148,44 @@ class Left(NamedTuple):
     last: Ints
 
 
+class Values(NamedTuple):
+    """What is averaged: table[row[i], column[j]] of query i and place j.
+
+    Parameters
+    ----------
+    table : array
+        Queries that leave the same out share a row, places of one level a column.
+    row : integer array of shape (q,)
+    column : integer array of shape (r,)
+    """
+
+    table: Floats
+    row: Ints
+    column: Ints
+
+
 def window_means(
     queries: Floats,
     places: Floats,
-    values: Floats,
+    values: Values,
     weight: Floats,
     stretch: Floats,
     left: Left,
     kinds: Kinds = (),
 ) -> Floats:
-    """Return the weighted means of values (q, r) of a query and a place over its windows.
+    """Return the weighted means of values of a query and a place over its windows.
 
     Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
     no place, or nothing but what is left out.
     """
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
-    block = max(1, FEW_PAIRS // max(1, len(places)))
-    found = [
-        _means(at, held, values, weight, left, slice(i, i + block), bool(kinds))
-        for i in range(0, len(queries), block)
-    ]
-    return np.concatenate([np.empty((0, len(WIDTHS))), *found])
-
-
-def _means(
-    queries: Floats,
-    places: Floats,
-    values: Floats,
-    weight: Floats,
-    left: Left,
-    some: slice,
-    is_round: bool,
-) -> Floats:
-    """Return the weighted means over windows of some queries."""
-    rung = _rungs(queries[some], places, is_round)
-    cell = _cells(rung)
-    total = _added(cell, weight * values[some])
-    whole = _added(cell, np.broadcast_to(weight, cell.shape))
-    size = whole.copy()
-    query, item = _left_out(left, some)
-    at = query, rung[query, left.place[item]]
-    np.subtract.at(total, at, left.weight[item] * left.value[item])
-    np.subtract.at(size, at, left.weight[item])
-    total, size, whole = (np.cumsum(each, axis=1) for each in (total, size, whole))
+    shape = len(queries), len(WIDTHS)
+    total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    held = np.ascontiguousarray(held.T)
+    table, row, column = values
+    _mean_ladder(at, held, table, row, column, weight, *left, bool(kinds), size, whole, total)
     is_held = size > NOTHING * whole
-    return np.asarray(np.divide(total, size, out=np.full(size.shape, np.nan), where=is_held))
-
-
-def _left_out(left: Left, some: slice) -> tuple[Ints, Ints]:
-    """Return pairs of a query, counted among some, and an item of a place that it leaves out."""
-    number = left.last[some] - left.first[some]
-    query = np.repeat(np.arange(len(number)), number)
-    start = left.first[some] - np.cumsum(number) + number
-    item = np.arange(len(query)) + start[query]
-    is_there = left.place[item] >= 0
-    return query[is_there], item[is_there]
+    return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
 
 
 def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
@@ -228,36 +198,85 @@ def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
 
 @kernel
 def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out: Ints) -> None:
-    """Add up the columns within every width of every query."""
+    """Add up the columns within every width of every query; places have shape (d, r)."""
     _, widths, k = out.shape
+    reach = np.empty(len(columns))
+    rungs = np.empty(len(columns), dtype=np.int64)
     for i in range(len(queries)):
-        for j in range(len(places)):
-            b = rung(queries, places, widths, i, j, is_round)
+        climb(queries[i], places, widths, is_round, reach, rungs)
+        for j in range(len(columns)):
             for c in range(k):
-                out[i, b, c] += columns[j, c]
+                out[i, rungs[j], c] += columns[j, c]
         for b in range(1, widths):
             for c in range(k):
                 out[i, b, c] += out[i, b - 1, c]
 
 
+@kernel
+def _mean_ladder(
+    queries: Floats,
+    places: Floats,
+    table: Floats,
+    row: Ints,
+    column: Ints,
+    weight: Floats,
+    own: Ints,
+    less: Floats,
+    lost: Floats,
+    first: Ints,
+    last: Ints,
+    is_round: bool,
+    size: Floats,
+    whole: Floats,
+    total: Floats,
+) -> None:
+    """Add up weights, and weighted values, of the places (d, r) within every width of a query.
+
+    `whole` are the weights before anything is left out.
+    """
+    widths = total.shape[1]
+    reach = np.empty(len(weight))
+    rungs = np.empty(len(weight), dtype=np.int64)
+    sums = np.empty((widths, 3))
+    for i in range(len(queries)):
+        climb(queries[i], places, widths, is_round, reach, rungs)
+        sums[:] = 0.0
+        values = table[row[i]]
+        for j in range(len(weight)):
+            sums[rungs[j], 0] += weight[j] * values[column[j]]
+            sums[rungs[j], 1] += weight[j]
+        sums[:, 2] = sums[:, 1]
+        for k in range(first[i], last[i]):
+            if own[k] >= 0:
+                sums[rungs[own[k]], 0] -= less[k] * lost[k]
+                sums[rungs[own[k]], 2] -= less[k]
+        for b in range(widths):
+            if b > 0:
+                sums[b] += sums[b - 1]
+            total[i, b], whole[i, b], size[i, b] = sums[b, 0], sums[b, 1], sums[b, 2]
+
+
 @inlined
-def rung(queries: Floats, places: Floats, widths: int, i: int, j: int, is_round: bool) -> int:
-    """Return the narrowest window of a query that holds a place."""
-    reach = 0.0
-    for a in range(queries.shape[1]):
-        apart = abs(queries[i, a] - places[j, a])
-        reach = reach + apart * apart if is_round else max(reach, apart)
+def climb(
+    query: Floats, places: Floats, widths: int, is_round: bool, reach: Floats, rungs: Ints
+) -> None:
+    """Set to which place a query reaches by what, and the narrowest window that holds the place.
+
+    One step after the other over all places, none of which branches: compilers make eight of each
+    at once.
+    """
+    reach[:] = 0.0
+    for a in range(len(query)):
+        for j in range(len(reach)):
+            apart = abs(query[a] - places[a, j])
+            reach[j] = reach[j] + apart * apart if is_round else max(reach[j], apart)
     if is_round:
-        reach = math.sqrt(reach)
-    # reach = mantissa · 2^exponent, mantissa in [½, 1)
-    mantissa, exponent = math.frexp(reach)
-    steps = 2 * (exponent + 9) + 1
-    if mantissa <= ROOT:
-        steps -= 1
-    if mantissa == 0.5:
-        steps -= 1
-    steps = max(steps, 1)
-    steps = min(steps, widths - 1)
-    if reach == 0.0:
-        steps = 0
-    return steps
+        for j in range(len(reach)):
+            reach[j] = math.sqrt(reach[j])
+    bits = reach.view(np.int64)
+    for j in range(len(reach)):
+        # Less by one: a reach that is a width is in its window.
+        below = bits[j] - 1
+        rung = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
+        rung = min(max(rung, 1), widths - 1)
+        rungs[j] = rung if bits[j] != 0 else 0

@@ -5,6 +5,9 @@ score g and information W of the rows at f,
 
     M₀ = I + Φ̃′WΦ̃ = U′U,   b ← M₀⁻¹ Φ̃′(Wf + g),   evidence = log-lik − ½b′b − Σ log U_jj.
 
+Near the mode, if links are not canonical or trials distorted, steps are Newton's, with the observed
+curvature −g′ in the place of W: those of scoring shrink by a constant factor each.
+
 For θ = (log σ, log ℓ), with G = ∂ log D/∂θ, S = M₀⁻¹, M = I − S, v the leverages φ̃′Sφ̃ of the rows:
 
     ∂b/∂θ       (G∘b) S
@@ -23,10 +26,10 @@ import numpy.typing as npt
 
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
-from betafield.process.curvature import Curvature
+from betafield.process.curvature import Curvature, Whole
 from betafield.process.design import Design, design
 from betafield.process.likelihood import Reading, read
-from betafield.process.links import Link
+from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
 from betafield.process.rows import Rows
 
@@ -36,6 +39,9 @@ Floats = npt.NDArray[np.float64]
 ROUGH, FINE = 5e-3, 1e-16
 # How much of the step before is mixed in at the most.
 MIXED = 4.0
+# The gain that a step of scoring promises from which on those of Newton are tried, and the most
+# that they may promise.
+NEARBY, MOST_PROMISED = 0.5, 2.0
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
@@ -114,13 +120,20 @@ def mode(
     phi = design(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
     _, b = _scored(phi, f, read(f, rows, link))
-    at = _at(phi, b, rows, link)
+    at, may_turn = _at(phi, b, rows, link), _differs(rows, link)
     before: tuple[Floats, Floats] | None = None
     for _ in range(steps):
         curvature, target = _scored(phi, at.f, at.reading)
         step = target - at.b
-        if 0.5 * curvature.form(step) < gain:
+        promised = 0.5 * curvature.form(step)
+        if promised < gain:
             break
+        if may_turn and promised < NEARBY and isinstance(curvature, Whole):
+            may_turn = False
+            nearer = _newton(phi, at, rows, link, gain)
+            if nearer is not at:
+                at, before = nearer, None
+                continue
         new = _upward(phi, at, _mixed(target, step, before) - at.b, rows, link)
         if new is at and before is None:  # and would be, however often this were tried
             break
@@ -150,6 +163,30 @@ def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats
     """Return M₀ at latent values, and where a whole scoring step leads."""
     curvature = phi.curvature(reading.information)
     return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
+
+
+def _differs(rows: Rows, link: Link) -> bool:
+    """Return whether the observed curvature is known, and another than the expected one."""
+    return not rows.correlation and not (rows.is_plain and link is LOGIT)
+
+
+def _newton(phi: Design, at: _Point, rows: Rows, link: Link, gain: float) -> _Point:
+    """Return where steps of Newton lead, each of them upwards, until one promises less than this.
+
+    The last one is taken too: what is left then is less than a step of scoring would promise.
+    """
+    promised = np.inf
+    while promised >= gain:
+        curvature = phi.curvature(at.reading.observed)
+        step = curvature.solve(phi.adjoint(at.reading.score) - at.b)
+        promised = 0.5 * curvature.form(step)
+        if not promised < MOST_PROMISED:  # nor a number: it is not the curvature of a maximum
+            break
+        new = _at(phi, at.b + step, rows, link)
+        if new.objective < at.objective - SLACK:
+            break
+        at = new
+    return at
 
 
 def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -> Floats:

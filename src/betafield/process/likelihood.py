@@ -30,7 +30,7 @@ import numpy.typing as npt
 from scipy.special import digamma, gammaln, xlogy
 
 from betafield import bernstein
-from betafield.process.links import LOGIT, Link
+from betafield.process.links import LOGIT, Link, clipped
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -54,13 +54,47 @@ class Success(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The likelihood of rows at latent values: its log, score, information, slope and third."""
+    """The likelihood of rows at latent values: its log, score and information.
+
+    Parameters
+    ----------
+    log : float
+        log-likelihood of all rows.
+    score, information : array of shape (r,)
+        g and W.
+    s : Success
+        Their success probabilities.
+    worth : array of shape (r,)
+        Independent trials that tell as much.
+    """
 
     log: float
     score: Floats
     information: Floats
-    slope: Floats
-    third: Floats
+    s: Success
+    worth: Floats
+
+    @property
+    def slope(self) -> Floats:
+        """W′."""
+        r = self.s.ratio
+        return self.worth * r * (2.0 * self.s.second - self._bent(r))
+
+    @property
+    def third(self) -> Floats:
+        """t₃."""
+        r = self.s.ratio
+        return -self.worth * r * (3.0 * self.s.second - 2.0 * self._bent(r))
+
+    @property
+    def observed(self) -> Floats:
+        """−g′ of independent trials, which may be negative; W is its mean over outcomes."""
+        s = self.s
+        turn = np.divide(s.second, s.first, out=np.zeros_like(s.q), where=s.first != 0.0)
+        return np.asarray(self.information - self.score * (turn - s.ratio * (s.rest - s.q)))
+
+    def _bent(self, r: Floats) -> Floats:
+        return self.s.first * r * (self.s.rest - self.s.q)
 
 
 def success(f: Floats, context: Floats, link: Link) -> Success:
@@ -69,8 +103,8 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
     value, first, second = polynomial(context, bend.p, bend.rest)
     rest, _, _ = polynomial(1.0 - context, bend.p, bend.rest)
     return Success(
-        np.clip(value, TINY, 1.0),
-        np.clip(rest, TINY, 1.0),
+        clipped(value, TINY, 1.0),
+        clipped(rest, TINY, 1.0),
         first * bend.first,
         second * bend.first**2 + first * bend.second,
     )
@@ -95,10 +129,10 @@ def log_likelihoods(f: Floats, rows: Rows, link: Link) -> Floats:
     n, k = rows.n[:, None], rows.k[:, None]
     if rows.is_plain and link is LOGIT and not rows.correlation:
         return np.asarray((k * f - n * np.logaddexp(0.0, f)).sum(axis=0))
-    p, rest, context = link.value(f), link.value(-f), rows.context[:, None]
+    (p, rest), context = link.both(f), rows.context[:, None]
     q, _, _ = polynomial(context, p, rest)
     other, _, _ = polynomial(1.0 - context, p, rest)
-    q, other = np.clip(q, TINY, 1.0), np.clip(other, TINY, 1.0)
+    q, other = clipped(q, TINY, 1.0), clipped(other, TINY, 1.0)
     if rows.correlation:
         size = 1.0 / rows.correlation - 1.0
         logs = _rising(size * q, k) + _rising(size * other, n - k) - _rising(size, n)
@@ -115,17 +149,9 @@ def _rising(shape: Floats | float, count: Floats) -> Floats:
 def read(f: Floats, rows: Rows, link: Link) -> Reading:
     """Return the likelihood of rows at their latent values f."""
     s, n = success(f, rows.context, link), rows.n
-    r = s.ratio
-    bent = s.first * r * (s.rest - s.q)
     log, score = _correlated(s, rows) if rows.correlation else _independent(s, rows)
     worth = n / (1.0 + (n - 1.0) * rows.correlation)
-    return Reading(
-        float(np.sum(log)),
-        score,
-        worth * s.first * r,
-        worth * r * (2.0 * s.second - bent),
-        -worth * r * (3.0 * s.second - 2.0 * bent),
-    )
+    return Reading(float(np.sum(log)), score, worth * s.first * s.ratio, s, worth)
 
 
 def _independent(s: Success, rows: Rows) -> tuple[Floats, Floats]:

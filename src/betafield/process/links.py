@@ -58,7 +58,11 @@ class Link(ABC):
         >>> LOGIT.value(np.array([0.0, 2.0])), SOFT.value(np.array([0.0, 0.25]))
         (array([0.5       , 0.88079708]), array([0.5       , 0.74992...]))
         """
-        return self._value(np.clip(f, -self.most, self.most))
+        return self._value(clipped(f, -self.most, self.most))
+
+    def both(self, f: Floats) -> tuple[Floats, Floats]:
+        """Return g and 1 − g at f."""
+        return self._both(clipped(f, -self.most, self.most))
 
     def inverse(self, p: Floats) -> Floats:
         """Return f with g(f) = p, at most ±most."""
@@ -67,14 +71,17 @@ class Link(ABC):
 
     def rise(self, f: Floats) -> tuple[Floats, Floats]:
         """Return g and g′ at f."""
-        return self._rise(np.clip(f, -self.most, self.most))
+        return self._rise(clipped(f, -self.most, self.most))
 
     def bend(self, f: Floats) -> Bend:
         """Return g, 1 − g, g′, g″ and g‴ at f."""
-        return self._bend(np.clip(f, -self.most, self.most))
+        return self._bend(clipped(f, -self.most, self.most))
 
     @abstractmethod
     def _value(self, f: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _both(self, f: Floats) -> tuple[Floats, Floats]: ...
 
     @abstractmethod
     def _inverse(self, p: Floats) -> Floats: ...
@@ -96,6 +103,9 @@ class Logit(Link):
 
     def _value(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
+
+    def _both(self, f: Floats) -> tuple[Floats, Floats]:
+        return np.asarray(expit(f)), np.asarray(expit(-f))
 
     def _inverse(self, p: Floats) -> Floats:
         return np.asarray(logit(p))
@@ -123,6 +133,14 @@ class Soft(Link):
         a, b = self._ends(f)
         return np.minimum((_softplus(a) - _softplus(b)) / self.steepness, 1.0)
 
+    def _both(self, f: Floats) -> tuple[Floats, Floats]:
+        # 1 − g is g at −f, with ends −b and −a: their bends are the same.
+        a, b = self._ends(f)
+        A, B = _corner(a), _corner(b)
+        p = (np.maximum(a, 0.0) + A) - (np.maximum(b, 0.0) + B)
+        rest = (np.maximum(-b, 0.0) + B) - (np.maximum(-a, 0.0) + A)
+        return np.minimum(p / self.steepness, 1.0), np.minimum(rest / self.steepness, 1.0)
+
     def _inverse(self, p: Floats) -> Floats:
         up, down = np.expm1(self.steepness * p), -np.expm1(self.steepness * (p - 1.0))
         return (np.log(up) - np.log(down)) / self.steepness - 0.5
@@ -136,7 +154,7 @@ class Soft(Link):
         a1, a0, b1, b0 = expit(a), expit(-a), expit(b), expit(-b)
         first, tilt = self.whole * a1 * b0, self.steepness * (a0 - b1)
         third = first * (tilt**2 - self.steepness**2 * (a1 * a0 + b1 * b0))
-        return Bend(self._value(f), self._value(-f), first, first * tilt, third)
+        return Bend(*self._both(f), first, first * tilt, third)
 
     def _ends(self, f: Floats) -> tuple[Floats, Floats]:
         return self.steepness * (f + 0.5), self.steepness * (f - 0.5)
@@ -144,7 +162,17 @@ class Soft(Link):
 
 def _softplus(a: Floats) -> Floats:
     """Return log(1 + e^a)."""
-    return np.asarray(np.maximum(a, 0.0) + log1p(np.exp(-np.abs(a))))
+    return np.asarray(np.maximum(a, 0.0) + _corner(a))
+
+
+def _corner(a: Floats) -> Floats:
+    """Return log(1 + e^−|a|)."""
+    return np.asarray(log1p(np.exp(-np.abs(a))))
+
+
+def clipped(values: Floats, low: float, high: float) -> Floats:
+    """Return what np.clip does, in a third of the time for few values."""
+    return np.minimum(np.maximum(values, low), high)
 
 
 LOGIT, SOFT = Logit(), Soft()

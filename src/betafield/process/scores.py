@@ -45,7 +45,7 @@ from betafield.process.residuals import (
     stretches,
 )
 from betafield.process.rows import Rows
-from betafield.process.trees import Trees
+from betafield.process.trees import About, Trees
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -294,13 +294,18 @@ class Leaving:
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW of windows without the trial."""
         match, row = self.match, self.given.row
-        total = match.trees.sums(match.rows.x[self.rows], way, float(WIDTHS[b]))
+        total = self._about.sums(way, b)
         others = total[:, 3] - self._own.h
         moved = (others * self._moves.means(way)[:, b])[self.which] * self._pull
         own = (self.given.is_success - match.left_over.q[row]) * match.left_over.ratio[row]
         g = (total[:, 0] - total[:, 1])[self.which] - own + moved
         weight = match.left_over.weight[self.rows]
         return g, np.maximum(total[:, 2] - weight, 0.0)[self.which]
+
+    @cached
+    def _about(self) -> About:
+        """The sums about every row."""
+        return About(self.match.trees, self.match.rows.x[self.rows])
 
     @cached
     def _turned(self) -> Floats:

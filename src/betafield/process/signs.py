@@ -24,6 +24,7 @@ from betafield.process import linear
 from betafield.process.basis import Basis
 from betafield.process.design import functions, without_effects
 from betafield.process.laplace import Mode
+from betafield.process.pooled import Blocked
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +67,10 @@ def _evidence(mode: Mode, feature: int, sign: int) -> float:
         return 0.0  # no slope, so nothing is said of its sign
     C = sign * slopes(basis, spots(d, feature), feature)
     C /= math.sqrt(float((C * C).sum(axis=1).mean()))
-    S = mode.curvature.inverse()[:m, :m]
+    curvature = mode.curvature
+    # Of levels, what all share: its block of the inverse is that of the complement.
+    whole = curvature.complement if isinstance(curvature, Blocked) else curvature
+    S = whole.inverse()[:m, :m]
     after = log_all_positive(_times(C, mode.b[:m, None])[:, 0], _times(_times(C, S), _turned(C)))
     return after - log_all_positive(np.zeros(len(C)), _times(C, _turned(C)))
 

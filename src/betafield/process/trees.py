@@ -13,11 +13,11 @@ from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
-# Places and queries up to which sums of all widths at once are as quick as trees, and need nothing
-# compiled.
-FEW = 1 << 10
+# Places up to which looking at every one is quicker than a tree per width.
+FEW = 1_500
+# Places and queries up to which that is as quick as trees are, and needs nothing compiled.
+UNCOMPILED = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,8 @@ class Trees:
         large, so no order can be seen.
     kinds : tuple of str
         What every feature is; none: all are lines.
+    few : int
+        Places and queries up to which all pairs are looked at.
 
     Examples
     --------
@@ -45,29 +47,33 @@ class Trees:
     x: Floats
     values: Floats
     kinds: Kinds = ()
+    few: int = UNCOMPILED
 
     def sums(
         self, queries: Floats, stretch: Floats, width: float, n_jobs: int | None = None
     ) -> Floats:
         """Return the sums of values over windows about queries, shape (q, k)."""
         if self._are_few(queries, stretch) and width in WIDTHS:
-            return self._laddered(queries, stretch)[:, WIDTHS.searchsorted(width)] / self._unit
+            return self._laddered(queries, stretch)[:, WIDTHS.searchsorted(width)]
         forest = self._forest(tuple(stretch.tolist()))
         return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
+
+    def ladder(self, queries: Floats, stretch: Floats) -> Floats:
+        """Return the sums over windows of all widths, shape (q, widths, k), from every place."""
+        counts = units(self.values, self._unit)
+        return window_sums(queries, self.x, counts, stretch, self.kinds) / self._unit
 
     def _are_few(self, queries: Floats, stretch: Floats) -> bool:
         """Return whether all pairs are looked at. Along one feature, searching is quicker."""
         is_plane = bool(self.kinds) or int(np.count_nonzero(stretch)) > 1
-        return is_plane and max(len(queries), len(self.x)) <= FEW
+        return is_plane and max(len(queries), len(self.x)) <= self.few
 
-    def _laddered(self, queries: Floats, stretch: Floats) -> Ints:
+    def _laddered(self, queries: Floats, stretch: Floats) -> Floats:
         """Return sums over windows of every width, which are asked for one after another."""
         key = queries.tobytes(), stretch.tobytes()
         known = self._last.get("sums")
         if known is None or known[0] != key:
-            columns = units(self.values, self._unit)
-            known = key, window_sums(queries, self.x, columns, stretch, self.kinds)
-            self._last["sums"] = known
+            known = self._last["sums"] = key, self.ladder(queries, stretch)
         return known[1]
 
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
@@ -84,10 +90,44 @@ class Trees:
         return unit_of(self.values)
 
     @cached
-    def _last(self) -> dict[str, tuple[tuple[bytes, bytes], Ints]]:
+    def _last(self) -> dict[str, tuple[tuple[bytes, bytes], Floats]]:
         """The sums that were asked for last, and about what."""
         return {}
 
     @cached
     def _forests(self) -> dict[tuple[float, ...], Forest]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class About:
+    """Sums over windows of many stretches and widths about the same queries.
+
+    Where places are few, those of all widths at once, unless only one feature is looked at.
+
+    Parameters
+    ----------
+    trees : Trees
+        What is added up.
+    queries : array of shape (q, d)
+        Points.
+    few : int
+        Places up to which every one is looked at.
+    """
+
+    trees: Trees
+    queries: Floats
+    few: int = FEW
+
+    def sums(self, stretch: Floats, b: int) -> Floats:
+        """Return the sums over windows of one of the widths, shape (q, k)."""
+        if len(self.trees.x) > self.few or np.count_nonzero(stretch) == 1:
+            return self.trees.sums(self.queries, stretch, float(WIDTHS[b]))
+        key = tuple(stretch.tolist())
+        if key not in self._kept:
+            self._kept[key] = self.trees.ladder(self.queries, stretch)
+        return self._kept[key][:, b]
+
+    @cached
+    def _kept(self) -> dict[tuple[float, ...], Floats]:
         return {}

@@ -114,7 +114,7 @@ def _placed(sums: Sums, bounds: Floats, found: Found, law: Shapes) -> tuple[Node
     rows = gathered(sums, bounds, component)
     nodes = _possible(beta_nodes(sums.rates, law), rows, sums.rates)
     near: Floats | None = None
-    for _ in range(ROUNDS):
+    for left in reversed(range(ROUNDS)):
         logs = np.empty(len(nodes.rates))
         for i, (values, share) in enumerate(zip(nodes.rates, nodes.shares, strict=True)):
             problem = problem_at(rows, component, values)
@@ -122,8 +122,8 @@ def _placed(sums: Sums, bounds: Floats, found: Found, law: Shapes) -> tuple[Node
             near, logs[i] = found_mode.f, found_mode.evidence + share
         w = np.exp(logs - logsumexp(logs))
         new = tuple(_matched(nodes, w, j) for j in range(len(sums.rates)))
-        if all(_is_near(a, b) for a, b in zip(nodes.law, new, strict=True)):
-            break
+        if not left or all(_is_near(a, b) for a, b in zip(nodes.law, new, strict=True)):
+            break  # with the weights of these nodes, not of new ones
         nodes = _possible(beta_nodes(sums.rates, new), rows, sums.rates)
     return nodes, np.asarray(w)
 

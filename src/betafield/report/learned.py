@@ -8,6 +8,7 @@ from markupsafe import Markup
 import betafield.report.exceeding as exceeding
 import betafield.report.figures as figures
 import betafield.report.halfway as halfway
+import betafield.report.levels as levels
 import betafield.report.words as words
 from betafield.observed import binned
 from betafield.report.blocks import Block, Figure, Row, Section, Table, Text, Trace, View, row, say
@@ -25,9 +26,11 @@ def section(field: Subject) -> Section:
     d = len(field.varying)
     if d == 0:
         text = "All trials were made at one place, so there is nothing to draw: see the summary."
-        return Section("learned", "What was learned", [Text(Markup(text))])
+        blocks = [Text(Markup(text)), *levels.blocks(field)]
+        return Section("learned", "What was learned", blocks)
     blocks = (_line, _plane)[d - 1](field) if d <= 2 else _slices(field)
-    return Section("learned", "What was learned", [*blocks, *exceeding.blocks(field)])
+    every = [*blocks, *levels.blocks(field), *exceeding.blocks(field)]
+    return Section("learned", "What was learned", every)
 
 
 def _line(field: Subject) -> list[Block]:

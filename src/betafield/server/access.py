@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
@@ -20,6 +20,8 @@ from betafield.server.study import Study
 from betafield.server.tokens import Holder, Tokens
 
 COOKIE = "betafield"
+# Who may ask and tell.
+RUNNING = ("owner", "run")
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 StudyName = Annotated[str, Path(pattern=NAME)]
 
@@ -73,9 +75,14 @@ def holder_of(request: Request, token: str | None) -> Holder:
         hub.wrong.require(request.client.host if request.client else "")
         what = "found none" if not token else "found one that is not valid"
         raise Problem(401, f"token: {what}; send the header Authorization: Bearer …", CHALLENGE)
-    hub.rate.require(holder.id)
-    request.state.token_id = holder.id
+    admitted(hub, request.scope, holder)
     return holder
+
+
+def admitted(hub: Hub, scope: Any, holder: Holder) -> None:
+    """Count a request of whoever holds a token, for its log line too; raise if too many came."""
+    hub.rate.require(holder.id)
+    scope.setdefault("state", {})["token_id"] = holder.id
 
 
 async def authenticated(request: Request) -> Holder:
@@ -105,6 +112,6 @@ def study_for(*roles: str) -> Callable[..., Awaitable[Study]]:
 Operator = Annotated[Holder, Depends(_operator)]
 Authenticated = Annotated[Holder, Depends(authenticated)]
 Owned = Annotated[Study, Depends(study_for("owner"))]
-Run = Annotated[Study, Depends(study_for("owner", "run"))]
+Run = Annotated[Study, Depends(study_for(*RUNNING))]
 Viewed = Annotated[Study, Depends(study_for("owner", "view"))]
 Shared = Annotated[Hub, Depends(hub_of)]

@@ -1,4 +1,4 @@
-"""The application: its routes, and what is checked before they are reached."""
+"""The application: its routes, and what a request meets before it reaches one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from starlette.middleware.cors import CORSMiddleware
 
 from betafield import __version__
 from betafield.server.access import Hub
+from betafield.server.direct import Direct
 from betafield.server.logs import Log
-from betafield.server.problems import MEDIA_TYPE, Problem
+from betafield.server.problems import MEDIA_TYPE, Problem, failure
 from betafield.server.routes import knowing, operating, pages, studies, trials
+from betafield.server.routes.answering import explained
 from betafield.server.routes.studies import said
 from betafield.server.security import LOOPBACK, Bucket, Guard
 from betafield.server.storage import Store
@@ -44,6 +46,26 @@ PROBLEM: dict[str, Any] = {
 STATUSES = (400, 401, 403, 404, 405, 408, 409, 413, 421, 422, 429, 503)
 
 
+class App:
+    """What a server runs, and what its routes share.
+
+    Parameters
+    ----------
+    hub : Hub
+    entered : ASGI application
+        What a request meets first: its log, the guard, the short way, then the routes. They stand
+        around the framework, not within it, where a request that takes the short way would pass
+        through the framework nevertheless.
+    """
+
+    def __init__(self, hub: Hub, entered: Any) -> None:
+        self.hub, self._entered = hub, entered
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        await self._entered(scope, receive, send)
+
+
 def create_app(
     store: Store,
     token: str,
@@ -51,7 +73,7 @@ def create_app(
     hosts: Sequence[str] = LOOPBACK,
     origins: Sequence[str] = (),
     rate: float = RATE,
-) -> FastAPI:
+) -> App:
     """Return the application that serves a database.
 
     Parameters
@@ -92,17 +114,19 @@ def create_app(
     for routes in (operating, studies, trials, knowing, pages):
         app.include_router(routes.router)
     _explain(app)
-    # The last one added is the first that a request meets.
-    if origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type", "idempotency-key"],
-        )
-    app.add_middleware(Guard, hosts=hosts)
-    app.add_middleware(Log, metrics=hub.metrics)
-    return app
+    return App(hub, Log(Guard(_crossing(Direct(app, hub), origins), hosts), hub.metrics))
+
+
+def _crossing(app: Any, origins: Sequence[str]) -> Any:
+    """Return an application that pages of other sites may use, if there are any."""
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", "idempotency-key"],
+    )
 
 
 def _explain(app: FastAPI) -> None:
@@ -110,22 +134,21 @@ def _explain(app: FastAPI) -> None:
 
     async def problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)
-        return _problem(request, error)
+        return explained(request.url.path, error)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _problem(request, Problem(422, said(error.errors())))
+        return explained(request.url.path, Problem(422, said(error.errors())))
 
     async def other(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return _problem(request, Problem(error.status_code, str(error.detail), headers))
+        return explained(request.url.path, Problem(error.status_code, str(error.detail), headers))
 
+    async def failed(request: Request, _: Exception) -> Response:
+        return explained(request.url.path, failure())  # and `Log` tells the error
+
+    app.add_exception_handler(Exception, failed)
     app.add_exception_handler(Problem, problem)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, other)
-
-
-def _problem(request: Request, problem: Problem) -> Response:
-    body = problem.body(request.url.path)
-    return Response(body, problem.status, problem.headers, MEDIA_TYPE)

@@ -196,6 +196,7 @@ class Definition:
     def _coefficients(self, what: str, given: Any) -> Any:
         if isinstance(given, str):
             known = self.values["contexts"] or {}
+            checks.require(bool(known), what, given, "the study has no contexts")
             return _coefficients(f"contexts, {given}", known[checks.one_of(what, given, known)])
         return _coefficients(what, given)
 

@@ -8,16 +8,18 @@ import re
 import sys
 import time
 import uuid
+from functools import lru_cache
 from typing import Any
 
 from betafield.server.metrics import Metrics
-from betafield.server.problems import Problem
+from betafield.server.problems import failure
 from betafield.server.security import answer
 
 log = logging.getLogger("betafield.server")
 # Methods that are counted by name, so that a client cannot fill the memory with others.
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH")
 _ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+_encoded = json.JSONEncoder(ensure_ascii=True, default=str).encode
 
 
 class Lines(logging.Formatter):
@@ -26,15 +28,20 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a line."""
         told = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
+            "time": f"{_second(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=True, default=str)
+        return _encoded(told)
+
+
+@lru_cache(maxsize=4)
+def _second(since: int) -> str:
+    """Return a time, up to its second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
 
 
 def start(level: str = "INFO") -> None:
@@ -74,8 +81,7 @@ class Log:
             fields = {"request": request.id, "path": scope["path"][:200]}
             log.exception("a request failed", extra={"fields": fields})
             if request.status is None:
-                problem = Problem(500, "the server failed; its log has the request's id")
-                await answer(problem, scope, request.send)
+                await answer(failure(), scope, request.send)
         finally:
             self._metrics.open -= 1
             self._tell(request)
@@ -86,6 +92,8 @@ class Log:
         route = getattr(scope.get("route"), "path", "none")
         status = request.status or 499
         self._metrics.answered(method, route, status, seconds)
+        if not log.isEnabledFor(logging.INFO):
+            return
         fields = {
             "request": request.id,
             "method": method,
@@ -96,7 +104,10 @@ class Log:
             "client": (scope.get("client") or ("",))[0],
             "token": scope.get("state", {}).get("token_id"),
         }
-        log.info("request", extra={"fields": fields})
+        # A record of our own: `log.info` would look through the stack for its caller.
+        record = logging.LogRecord(log.name, logging.INFO, __file__, 0, "request", (), None)
+        record.fields = fields
+        log.handle(record)
 
 
 class Request:

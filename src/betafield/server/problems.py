@@ -55,6 +55,11 @@ class Unavailable(Problem):
         super().__init__(503, detail + "try again with the same key", {"Retry-After": "1"})
 
 
+def failure() -> Problem:
+    """Return the problem of a request at which the server failed."""
+    return Problem(500, "the server failed; its log has the request's id")
+
+
 def conflict(detail: str) -> Problem:
     """Return the problem of a request that contradicts what is recorded."""
     return Problem(409, detail)

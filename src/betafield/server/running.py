@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from betafield.server import definitions, logs
-from betafield.server.app import RATE, create_app
+from betafield.server.app import RATE, App, create_app
+from betafield.server.definitions import Definition
 from betafield.server.security import LOOPBACK, host_of
 from betafield.server.storage import Store
 from betafield.server.studies import Studies
@@ -91,21 +92,30 @@ def check(served: Served) -> list[tuple[str, str]]:
 
 def serve(served: Served, tell: Callable[[str, str], None]) -> None:
     """Serve until somebody stops it; `tell` shows a fact."""
+    checked(served)
+    # What may be wrong comes before the database is opened.
+    definition = None if served.study is None else definitions.read(served.study)
+    token = served.token or f"bf_{secrets.token_urlsafe(32)}"
+    with _listening(served.host, served.port) as listening:
+        app = create_app(
+            Store(served.database, serving=True),
+            token,
+            hosts=hosts_of(served),
+            origins=served.origins,
+            rate=served.rate,
+        )
+        made = None if definition is None else _made(app.hub.studies, definition)
+        app.hub.tokens.refresh()  # those of the new study
+        logs.start()
+        address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
+        _announce(tell, address, served, token, made)
+        _Server(_config(app), app.hub).run([listening])
+
+
+def _config(app: App) -> Any:
     import uvicorn
 
-    checked(served)
-    store = Store(served.database, serving=True)
-    token = served.token or f"bf_{secrets.token_urlsafe(32)}"
-    app = create_app(
-        store,
-        token,
-        hosts=hosts_of(served),
-        origins=served.origins,
-        rate=served.rate,
-    )
-    made = _made(app.state.hub.studies, served.study)
-    listening = _listening(served.host, served.port)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
@@ -115,10 +125,6 @@ def serve(served: Served, tell: Callable[[str, str], None]) -> None:
         limit_concurrency=4096,
         h11_max_incomplete_event_size=1 << 16,
     )
-    logs.start()
-    address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
-    _announce(tell, address, served, token, made)
-    _Server(config, app.state.hub).run([listening])
 
 
 def _announce(
@@ -138,11 +144,8 @@ def _announce(
     tell("stop", "Ctrl-C")
 
 
-def _made(studies: Studies, path: str | None) -> dict[str, Any] | None:
-    """Create the study of a file unless there is one of its name."""
-    if path is None:
-        return None
-    definition = definitions.read(path)
+def _made(studies: Studies, definition: Definition) -> dict[str, Any] | None:
+    """Create a study unless there is one of its name."""
     if any(row.name == definition.name for row in studies.store.studies()):
         return None
     return studies.create(definition)

@@ -109,7 +109,8 @@ class Guard:
         except Problem as problem:
             await answer(problem, scope, send)
             return
-        await self._app(scope, _again(body, receive), _with_headers(send))
+        message = {"type": "http.request", "body": body, "more_body": False}
+        await self._app(scope, again(message, receive), _with_headers(send))
 
     def _require_host(self, headers: dict[bytes, bytes]) -> None:
         host = host_of(headers.get(b"host", b"").decode("latin-1"))
@@ -149,18 +150,18 @@ class Guard:
 _NEEDED = (b"host", b"content-length", b"transfer-encoding")
 
 
-def _again(body: bytes, receive: Any) -> Any:
-    """Return what gives a body that was read already, and then what comes."""
+def again(message: Any, receive: Any) -> Any:
+    """Return what gives a message that was read already, and then what comes."""
     is_given = False
 
-    async def again() -> Any:
+    async def given() -> Any:
         nonlocal is_given
         if is_given:
             return await receive()
         is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return message
 
-    return again
+    return given
 
 
 def _with_headers(send: Any) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,27 +59,42 @@ class State:
 
     # From rows.
 
-    def follow(self, rows: Iterable[Any], keys: Iterable[Any]) -> None:
-        """Take in what the rows say has happened since `head`, in its order."""
-        happened = []
-        for row in rows:
-            if row.asked_seq > self.head:
-                happened.append((row.asked_seq, 0, row.id, row))
-            if row.ended_seq is not None and row.ended_seq > self.head:
-                happened.append((row.ended_seq, 1, row.id, row))
-        happened.sort(key=lambda each: each[:3])
-        for seq, is_end, _, row in happened:
-            (self._ended if is_end else self._asked)(row)
-            self.head = seq
+    def follow(self, rows: Sequence[Any], keys: Iterable[Any]) -> None:
+        """Take in what the rows, ordered by number, say has happened since `head`.
+
+        All that was asked comes first, then all that ended: the same experiment as if each had come
+        in its turn, because an ask does not depend on it here; it is in the rows.
+        """
+        head = self.head
+        self._follow_asked([row for row in rows if row.asked_seq > head])
+        ended = [row for row in rows if row.ended_seq is not None and row.ended_seq > head]
+        self._follow_ended(sorted(ended, key=attrgetter("ended_seq", "id")))
         for each in keys:
             self.keys[each.key] = Answered(each.request, each.first, each.n)
             self.head = max(self.head, each.seq)
 
-    def _asked(self, row: Any) -> None:
-        number = self.replay.add(np.array(json.loads(row.point)), row.why)
-        if number != row.id:
-            raise ValueError(f"rows: found trial {row.id} where {number} is due")
-        self._remember(number, row.participant, row.asked_at)
+    def _follow_asked(self, rows: Sequence[Any]) -> None:
+        due = range(len(self.replay), len(self.replay) + len(rows))
+        for number, row in zip(due, rows, strict=True):
+            if number != row.id:
+                raise ValueError(f"rows: found trial {row.id} where {number} is due")
+            self._remember(number, row.participant, row.asked_at)
+            self.head = max(self.head, row.asked_seq)
+        self.replay.add_all(_points([row.point for row in rows]), [row.why for row in rows])
+
+    def _follow_ended(self, rows: Sequence[Any]) -> None:
+        ends = []
+        for row in rows:
+            del self.asked_at[row.id]
+            given = None if row.context is None else json.loads(row.context)
+            if given is not None:
+                self.contexts[row.id] = given
+            if row.state == EXPIRED:
+                self.expired.add(row.id)
+            outcome = bool(row.success) if row.state == TOLD else None
+            ends.append((row.id, outcome, _flat(self.definition.context(given))))
+            self.head = max(self.head, row.ended_seq)
+        self.replay.end_all(ends)
 
     def _remember(self, number: int, participant: str | None, now: float) -> None:
         self.asked_at[number] = now
@@ -86,19 +102,8 @@ class State:
             self.participants[number] = participant
             self.codes.setdefault(participant, len(self.codes))
 
-    def _ended(self, row: Any) -> None:
-        del self.asked_at[row.id]
-        if row.state == TOLD:
-            given = None if row.context is None else json.loads(row.context)
-            self._told(row.id, bool(row.success), given, self.definition.context(given))
-        else:
-            self.replay.abandon(row.id)
-            if row.state == EXPIRED:
-                self.expired.add(row.id)
-
     def _told(self, number: int, success: bool, given: Any, context: Any) -> None:
-        flat = context.reshape(-1) if isinstance(context, np.ndarray) else context
-        self.replay.tell(number, success, flat)
+        self.replay.end_all([(number, success, _flat(context))])
         if given is not None:
             self.contexts[number] = given
 
@@ -221,7 +226,7 @@ class State:
         request: str,
     ) -> tuple[str, Answered]:
         self.head += 1
-        number = self.replay.add(row, UNASKED)
+        (number,) = self.replay.add_all([row], [UNASKED])
         now = time.time()
         self._remember(number, participant, now)
         del self.asked_at[number]
@@ -240,7 +245,7 @@ class State:
         if state == "pending":
             self.head += 1
             del self.asked_at[number]
-            self.replay.abandon(number)
+            self.replay.end_all([(number, None, None)])
             self._write_end(number, ABANDONED, None, None)
         return {"id": number, "state": "abandoned"}
 
@@ -251,7 +256,7 @@ class State:
         for number in late:
             self.head += 1
             del self.asked_at[number]
-            self.replay.abandon(number)
+            self.replay.end_all([(number, None, None)])
             self.expired.add(number)
             self._write_end(number, EXPIRED, None, None)
         return len(late)
@@ -314,6 +319,21 @@ class State:
         row = {"study": self.study, "key": key, "seq": self.head, **answered._asdict()}
         self.writes.keys.append(row)
         return answered
+
+
+def _points(texts: Sequence[str]) -> list[Any]:
+    """Return points from their JSON, all of it read at once.
+
+    Examples
+    --------
+    >>> _points(["[0.5, 1.0]", "[2.0, 3.0]"])
+    [array([0.5, 1. ]), array([2., 3.])]
+    """
+    return list(np.array(json.loads(f"[{','.join(texts)}]"), dtype=np.float64))
+
+
+def _flat(context: Any) -> Any:
+    return context.reshape(-1) if isinstance(context, np.ndarray) else context
 
 
 __all__ = ["Problem", "State"]

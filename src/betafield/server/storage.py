@@ -162,16 +162,25 @@ class Store:
         self.url = database_url(url)
         self.is_file = self.url.get_backend_name() == "sqlite"
         self._lock = _locked(Path(str(self.url.database))) if self.is_file and serving else None
-        self.engine = _engine(self.url)
-        with reachable(), self._writing() as connection:
-            tables.migrate(connection)
+        try:
+            self.engine = _engine(self.url)
+            with reachable(), self._writing() as connection:
+                tables.migrate(connection)
+        except BaseException:
+            self._release()
+            raise
         self._committer = Committer(self._writing) if self.is_file and serving else None
 
     def close(self) -> None:
         """Commit what waits, and close the file."""
         if self._committer is not None:
             self._committer.close()
-        self.engine.dispose()
+        self._release()
+
+    def _release(self) -> None:
+        """Let another process have the file."""
+        if hasattr(self, "engine"):
+            self.engine.dispose()
         if self._lock is not None:
             self._lock.close()
 

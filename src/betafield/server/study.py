@@ -7,13 +7,17 @@ other threads, so that a slow one does not hold up others.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
+from betafield.server.awaiting import Answer, Awaited, deliver
 from betafield.server.definitions import Definition
 from betafield.server.problems import Problem
 from betafield.server.state import State
@@ -47,7 +51,7 @@ class Study:
         self.number, self.definition = number, definition
         self._store, self._threads = store, threads
         self._state: State | None = None
-        self._waiting: deque[tuple[Change, Future[Any]]] = deque()
+        self._waiting: deque[tuple[Change, Answer]] = deque()
         self._guard = threading.Lock()
         self._is_working = False
         self._failed = False
@@ -68,6 +72,16 @@ class Study:
     def submit(self, change: Change, participant: str | None = None) -> Future[Any]:
         """Return what a change will answer, once it is durable."""
         answer: Future[Any] = Future()
+        self._queue(change, answer, participant)
+        return answer
+
+    async def changed(self, change: Change, participant: str | None = None) -> Any:
+        """Return what a change answers, once it is durable, to whoever awaits it."""
+        answer = Awaited(asyncio.get_running_loop())
+        self._queue(change, answer, participant)
+        return await answer.future
+
+    def _queue(self, change: Change, answer: Answer, participant: str | None) -> None:
         with self._guard:
             if len(self._waiting) >= LONGEST:
                 raise Problem(503, "study: too many requests wait for it", {"Retry-After": "1"})
@@ -75,10 +89,9 @@ class Study:
                 self._seen[participant] = time.monotonic()
             self._waiting.append((change, answer))
             if self._is_working:
-                return answer
+                return
             self._is_working = True
         self._threads.submit(self._work)
-        return answer
 
     def has_late(self, now: float) -> bool:
         """Return whether a trial has been pending for too long, as far as this process knows."""
@@ -120,7 +133,7 @@ class Study:
                 self._answer(begun)
             self._prepare()
 
-    def _taken(self) -> list[tuple[Change, Future[Any]]]:
+    def _taken(self) -> list[tuple[Change, Answer]]:
         """Return what waits, MOST of it at once; if nothing does, the work is done."""
         with self._guard:
             some = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
@@ -137,7 +150,7 @@ class Study:
             except Exception:  # the next ask reports it
                 return
 
-    def _answer(self, some: list[tuple[Change, Future[Any]]]) -> None:
+    def _answer(self, some: list[tuple[Change, Answer]]) -> None:
         try:
             with self._store.turn(self.number) as turn:
                 answers = self._changed(turn, [change for change, _ in some])
@@ -145,15 +158,10 @@ class Study:
             # What was changed in memory may not be durable: it is built again from the rows.
             self._state = None
             self._failed = isinstance(error, Problem)
-            for _, future in some:
-                future.set_exception(error)
-            return
-        self._failed = False
-        for (_, future), answer in zip(some, answers, strict=True):
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+            answers = [error] * len(some)
+        else:
+            self._failed = False
+        deliver([(answer, value) for (_, answer), value in zip(some, answers, strict=True)])
 
     def _changed(self, turn: Turn, changes: list[Change]) -> list[Any]:
         if self._failed:
@@ -174,12 +182,25 @@ class Study:
             row = self._store.study(self.name)
             found = found or (int(row.head), bool(row.stopped))
         if found is not None and found[0] > state.head:
-            state.follow(turn.rows(state.head), turn.keys(state.head))
+            with _uncollected():
+                state.follow(turn.rows(state.head), turn.keys(state.head))
             state.head = found[0]
         if found is not None:
             state.stopped = found[1]
         self._state = state
         return state
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let Python look for no garbage: of many rows, none is, and looking takes longer than they."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _tried(change: Change, state: State) -> Any:

@@ -137,7 +137,7 @@ def _sums(
     sums = Sums(d, n_classes, seen, parts, rates=rates)
     is_grouped = {part.group is not None for (part,) in parts.values()}
     require(len(is_grouped) == 1, "group", "some", "all or none")
-    few = len(np.unique(sums.groups())) <= MOST_GROUPS
+    few = len(sums.groups) <= MOST_GROUPS
     require(few, "group", "more", f"at most {MOST_GROUPS} groups")
     require_few(seen)
     _require_counted(sums)

@@ -16,6 +16,7 @@ from scipy import special
 
 from betafield._locks import cached
 from betafield.decisions.experiment.goals import LEVEL, Goal
+from betafield.decisions.experiment.learner import categories_of
 from betafield.decisions.experiment.thresholds import expected_gain
 from betafield.decisions.space import Space
 
@@ -106,6 +107,11 @@ class Scene:
         rng = np.random.default_rng([self.seed, self.field.totals.trials])
         return expected_gain(self.field, self.goal, self.rows, rng, float(self.space.side[0]))
 
+    @property
+    def points(self) -> Floats:
+        """The candidates as the field knows them."""
+        return self.space.coded(self.rows, categories_of(self.field))
+
     @cached
     def shares(self) -> Floats:
         """The candidates in shares of the space."""
@@ -130,7 +136,10 @@ class Scene:
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
         """How far trials reach along each feature, in shares of the space, with weights."""
-        return [(weight, self.space.reached(reach)) for weight, reach in self.field.reaches]
+        columns = categories_of(self.field)
+        return [
+            (weight, self.space.reached(reach, columns)) for weight, reach in self.field.reaches
+        ]
 
 
 def variance(scene: Scene, _: Rng) -> Scores:
@@ -273,7 +282,7 @@ def ucb(scene: Scene, _: Rng) -> Scores:
         bands = scene.field.bands(scene.field.options.lipschitz, LEVEL, simultaneous=False)
     except ValueError as error:
         raise ValueError(f"strategy: found 'ucb', which needs a band; {error}") from error
-    low, high = bands.intervals(scene.field.units.scaled(scene.rows[best]))
+    low, high = bands.intervals(scene.field.units.scaled(scene.points[best]))
     # Ends are often equal, 1 above all; of equals the better goes first, and the others last.
     values = 1e-9 * may_be - 1.0
     values[best] += 1.0 + (high if sign > 0 else 1.0 - low)

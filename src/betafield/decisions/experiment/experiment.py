@@ -37,12 +37,14 @@ class Experiment:
     Parameters
     ----------
     space : mapping of str to (low, high), Log, Integer or list of levels
-        The features of a trial and their bounds.
+        The features of a trial and their bounds. Levels are categories to the model: each has its
+        own effect on what all share.
     goal : Everywhere, LevelSet, Maximize, Minimize or Compare
         What the trials are for.
     model : SmoothBetaClassifier, default=None
         The model that learns from them. The experiment uses a copy, including what it has already
-        learned. Without `bounds` it gets those of the space. None: the default model.
+        learned. Without `bounds` it gets those of the space. None: the default model. Levels are
+        categories unless `categorical_features` is None.
     random_state : int, default=None
         The seed. The same seed and the same trials give the same asks.
     strategy : str, default=None
@@ -308,7 +310,7 @@ class Experiment:
             bands = scene.field.bands(lipschitz, LEVEL, simultaneous=True)
         except ValueError:  # no guarantee is known for trials such as this model has learned from
             return None
-        low, high = bands.intervals(scene.field.units.scaled(scene.rows))
+        low, high = bands.intervals(scene.field.units.scaled(scene.points))
         return {"level": LEVEL, "lipschitz": lipschitz, **self._goal.proven(low, high)}
 
     # Keeping.
@@ -347,13 +349,16 @@ class Experiment:
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        space = saved.space
+        space, strategy = saved.space, saved.strategy
+        # Levels had thresholds once, as if they were numbers.
+        if strategy == "threshold" and "threshold" not in saved.goal.possible(space):
+            strategy = "boundary"
         experiment = cls(
             space.given,
             saved.goal,
             saved.model,
             saved.seed,
-            saved.strategy,
+            strategy,
             saved.spread,
             space.observed,
         )

@@ -184,12 +184,17 @@ class LevelSet(Goal):
 
     def possible(self, space: Space) -> tuple[str, ...]:
         """Return the strategies that can be named: thresholds are those of one feature."""
-        is_line = len(space.names) == 1 and self.has_threshold
+        is_line = self._is_line(space) and self.has_threshold
         return tuple(name for name in self.strategies if is_line or name != "threshold")
 
     def usual(self, space: Space, is_smooth: bool) -> str:
         """Return the strategy that is taken if none is named; `is_smooth`: by a process."""
         return "threshold" if is_smooth and "threshold" in self.possible(space) else "boundary"
+
+    @staticmethod
+    def _is_line(space: Space) -> bool:
+        """Return whether there is one feature, which is a number."""
+        return len(space.names) == 1 and not space.levelled
 
     @property
     def has_threshold(self) -> bool:
@@ -220,7 +225,7 @@ class LevelSet(Goal):
         """
         above = self.seen(view.posterior).prob_above(self.p)
         told: dict[str, Any] = {"share_above": float(above.mean())}
-        if len(view.space.names) == 1 and self.has_threshold:
+        if self._is_line(view.space) and self.has_threshold:
             found = self.crossing(view.field, view.seed)
             told |= {
                 "threshold": found.median(),
@@ -368,8 +373,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if isinstance(value, Mapping):
-        return {name: float(number) for name, number in value.items()}
-    return value if value is None or isinstance(value, bool) else float(value)
+        return {name: _plain(each) for name, each in value.items()}
+    return value if value is None or isinstance(value, str | bool) else float(value)
 
 
 def restored(values: Any) -> Goal:

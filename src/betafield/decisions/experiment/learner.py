@@ -18,13 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from betafield import success
+from betafield import checks, learning, success
+from betafield.categories import Categories, columns_of, text
 from betafield.decisions.space import Space
 from betafield.distorted import Context
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence.columns import FRACTIONS
 from betafield.methods import AnyField
+from betafield.options import Options
 from betafield.smooth import GROWTH, SmoothField
+from betafield.trials import Features
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,6 +41,9 @@ class Learner:
     Parameters
     ----------
     model : SmoothBetaClassifier
+    space : Space
+    columns : tuple of int
+        The features with levels that are categories to the model.
 
     Attributes
     ----------
@@ -57,8 +63,11 @@ class Learner:
     (67, 66, 1)
     """
 
-    def __init__(self, model: SmoothBetaClassifier) -> None:
+    def __init__(
+        self, model: SmoothBetaClassifier, space: Space, columns: tuple[int, ...] = ()
+    ) -> None:
         self.model = model
+        self._space, self._columns = space, columns
         self.field = model.field_ if has_learned(model) else None
         self.n_since = 0
 
@@ -70,12 +79,8 @@ class Learner:
     @classmethod
     def of(cls, model: Any, space: Space) -> Learner:
         """Return a learner with a copy of the model, or with one by default."""
-        bounds = [tuple(ends) for ends in space.bounds]
         if model is None:
-            # Ranks would be those of places that the experiment itself has chosen.
-            each = ["log" if side.kind == "log" else "range" for side in space.sides]
-            scale = each if "log" in each else "range"
-            return cls(SmoothBetaClassifier(bounds=bounds, scale=scale))
+            return cls(_usual(space), space, space.levelled)
         if not isinstance(model, SmoothBetaClassifier):
             raise TypeError(
                 f"model: found {type(model).__name__}; a SmoothBetaClassifier is needed"
@@ -85,17 +90,17 @@ class Learner:
             success.require_true(own.pos_label)
         if has_learned(own):
             _require_fitting(own, space)
-        elif own.bounds is None:
-            own.set_params(bounds=bounds)
-        return cls(own)
+            return cls(own, space, categories_of(own.field_))
+        columns = _prepared(own, space)
+        return cls(own, space, columns)
 
     def learn(self, row: Floats, outcome: bool, context: Context | None) -> None:
         """Teach the model one trial, or raise and change nothing."""
-        model = copy.copy(self.model)
+        model, X = copy.copy(self.model), self._space.labelled(row[None], self._columns)
         if not has_learned(model):
-            model.partial_fit(row[None], [outcome], classes=[False, True], context=context)
+            model.partial_fit(X, [outcome], classes=[False, True], context=context)
         else:
-            model.partial_fit(row[None], model.field_.classes[[int(outcome)]], context=context)
+            model.partial_fit(X, model.field_.classes[[int(outcome)]], context=context)
         self.model = model
         self._look(model.field_)
 
@@ -150,10 +155,10 @@ class Learner:
             self.learn(rows[0], outcomes[0], contexts[0])
             return
         model = copy.copy(self.model)
-        classes = model.field_.classes
+        classes, X = model.field_.classes, self._space.labelled(rows, self._columns)
         for which, context in _by_kind(contexts):
             labels = classes[np.array([int(outcomes[i]) for i in which])]
-            model.partial_fit(rows[which], labels, context=context)
+            model.partial_fit(X[which], labels, context=context)
         self.model = model
         self._look(model.field_, len(rows))
 
@@ -192,6 +197,65 @@ def _outgrows(now: AnyField, before: AnyField) -> bool:
     return bool(new > ROUND * before.totals.trials)
 
 
+def categories_of(field: AnyField) -> tuple[int, ...]:
+    """Return the features that are categories to a field."""
+    return field.features.categories.columns
+
+
+def _usual(space: Space) -> SmoothBetaClassifier:
+    """Return the model by default."""
+    # Ranks would be those of places that the experiment itself has chosen.
+    numeric = _numeric(space, space.levelled)
+    each = ["log" if space.sides[a].kind == "log" else "range" for a in numeric]
+    model = SmoothBetaClassifier(scale=each if "log" in each else "range")
+    _prepared(model, space)
+    return model
+
+
+def _numeric(space: Space, columns: tuple[int, ...]) -> list[int]:
+    """Return the features that are numbers to a model."""
+    return [a for a in range(len(space.names)) if a not in columns]
+
+
+def _prepared(model: SmoothBetaClassifier, space: Space) -> tuple[int, ...]:
+    """Tell a model without trials of the space, and return which features are categories to it."""
+    columns = _categorical(model.categorical_features, space)
+    numeric = _numeric(space, columns)
+    if model.bounds is None and numeric:
+        model.set_params(bounds=[space.bounds[a] for a in numeric])
+    if not columns:
+        return ()
+    model.set_params(
+        bounds=_of_numbers(model.bounds, space, numeric),
+        scale=_of_numbers(model.scale, space, numeric),
+        categorical_features=list(columns),
+    )
+    features = Features(len(space.names), None, Categories(columns)).unseen()
+    learning.require_features(Options.of(model), features)
+    return columns
+
+
+def _of_numbers(values: Any, space: Space, numeric: list[int]) -> Any:
+    """Return an option with an entry per feature without those of levels, if it has some."""
+    is_each = isinstance(values, list | tuple | np.ndarray) and len(values) == len(space.names)
+    return [values[a] for a in numeric] if is_each else values
+
+
+def _categorical(asked: Any, space: Space) -> tuple[int, ...]:
+    """Return the features with levels that are to be categories: all, unless others are named."""
+    columns = columns_of(asked, (), space.names, len(space.names))
+    if isinstance(asked, str):
+        columns = space.levelled
+    for a in columns:
+        name, levels = space.names[a], space.sides[a].levels
+        rule = f"{name!r} is a number: it has no levels"
+        checks.require(a in space.levelled, "categorical_features", asked, rule)
+        is_told_apart = len({text(level) for level in levels}) == len(levels)
+        rule = "levels are known by their text, which must differ"
+        checks.require(is_told_apart, f"space, feature {name!r}", list(levels), rule)
+    return columns
+
+
 def has_learned(model: SmoothBetaClassifier) -> bool:
     """Return whether a model has seen a trial."""
     return hasattr(model, "n_trials_")
@@ -206,6 +270,12 @@ def _require_fitting(model: SmoothBetaClassifier, space: Space) -> None:
         )
     if len(model.classes_) != 2:
         raise ValueError(f"model: found one with {len(model.classes_)} classes; two are needed")
+    for a in categories_of(model.field_):
+        if a not in space.levelled:
+            raise ValueError(
+                f"model: found one to which {space.names[a]!r} is a category; the space has no "
+                "levels of it"
+            )
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         raise ValueError(

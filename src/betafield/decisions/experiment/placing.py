@@ -25,7 +25,7 @@ from betafield._locks import cached
 from betafield.decisions.experiment.acquisition import STRATEGIES, Scene, Scores
 from betafield.decisions.experiment.goals import PLAIN, Goal
 from betafield.decisions.experiment.history import History
-from betafield.decisions.experiment.learner import Learner
+from betafield.decisions.experiment.learner import Learner, categories_of
 from betafield.decisions.experiment.neighbours import Neighbours
 from betafield.decisions.experiment.standing import StandingPoints
 from betafield.decisions.space import Space
@@ -79,6 +79,10 @@ class Placing:
     _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
     _standing: StandingPoints | None = field(default=None, init=False)
     _told: Neighbours = field(default_factory=Neighbours, init=False)
+    # What was found last, and from what: an ask that was prepared finds it again.
+    _found: tuple[AnyField, tuple[int, int, bytes, bytes], tuple[Floats, str]] | None = field(
+        default=None, init=False
+    )
     # What the trials of a round leave of the scores of its candidates, and how many they are.
     _left: tuple[Scene, int, Floats] | None = field(default=None, init=False)
 
@@ -122,8 +126,12 @@ class Placing:
         if field is None or learner.model.n_trials_ + len(pending) < self.start:
             why = f"one of the first {self.start}, spread over the space before much is known"
             return self._plain("sobol", k, held, allowed), why
-        unknown = Unknown(history.last_told_rows(learner.n_since), pending)
-        return self._best(field, held, allowed, unknown, self._dice(k))
+        key = k, learner.n_since, held.tobytes(), pending.tobytes()
+        if self._found is None or self._found[0] is not field or self._found[1] != key:
+            unknown = Unknown(history.last_told_rows(learner.n_since), pending)
+            best = self._best(field, held, allowed, unknown, self._dice(k))
+            self._found = field, key, best
+        return self._found[2]
 
     def overview(self, field: AnyField) -> Scene:
         """Return the candidates and their posteriors, nothing fixed."""
@@ -195,7 +203,7 @@ class Placing:
                 rows = _matching(rows, held)
             elif not free.all():
                 rows = np.where(free, rows, held)[: None if free.any() else 1]
-            points = self._points(rows)
+            points = self._points(self.space.coded(rows, categories_of(field)))
             ask = functools.partial(points.posterior, field)
             scene = Scene(self.space, field, self.goal, rows, ask, self.seed)
             self._last = field, key, scene
@@ -208,7 +216,7 @@ class Placing:
         return self._standing
 
     def _at(self, field: AnyField, rows: Floats) -> Scene:
-        ask = functools.partial(field.posterior, rows)
+        ask = functools.partial(field.posterior, self.space.coded(rows, categories_of(field)))
         return Scene(self.space, field, self.goal, rows, ask, self.seed)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
@@ -259,6 +267,9 @@ class Placing:
         if distances is not None:
             free &= distances(rows) >= self.spread
         if not free.any():
+            if self.space.is_finite and not self.spread:
+                times = same.sum(axis=1)
+                return np.asarray(times == times.min())
             if self.spread:
                 what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
             else:

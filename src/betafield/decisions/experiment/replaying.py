@@ -37,8 +37,8 @@ class Replay:
     >>> for i in range(20):
     ...     trial = one.ask()
     ...     one.tell(trial, success=i % 2 == 0)
-    ...     number = replay.add(np.array([trial["x"]]), trial.why)
-    ...     replay.tell(number, i % 2 == 0, None)
+    ...     (number,) = replay.add_all([np.array([trial["x"]])], [trial.why])
+    ...     replay.end_all([(number, i % 2 == 0, None)])
     >>> replay.learned().ask() == one.ask()
     True
     """
@@ -88,21 +88,25 @@ class Replay:
         """Return the coordinates of a trial that somebody else chose; raise if it has none."""
         return self._parts.space.row("values", values)
 
-    def add(self, row: Floats, why: str) -> int:
-        """Add a pending trial, and return its number."""
+    def add_all(self, rows: Sequence[Floats], whys: Sequence[str]) -> list[int]:
+        """Add pending trials, and return their numbers."""
         with writing(self._experiment):
-            return self._parts.history.add(row, why)
+            return [self._parts.history.add(*each) for each in zip(rows, whys, strict=True)]
 
-    def tell(self, number: int, outcome: bool, context: Context | None) -> None:
-        """Say how a pending trial ended; the model learns of it when it is next asked."""
-        with writing(self._experiment):
-            self._parts.history.tell(number, outcome, context)
-            self._unlearned.append((number, outcome, context))
+    def end_all(self, ends: Sequence[tuple[int, bool | None, Context | None]]) -> None:
+        """Say how pending trials ended, in this order: number, outcome, context.
 
-    def abandon(self, number: int) -> None:
-        """Say that a pending trial will not be made."""
+        An outcome None: the trial will not be made. The model learns of the others when it is next
+        asked.
+        """
+        history = self._parts.history
         with writing(self._experiment):
-            self._parts.history.abandon(number)
+            for number, outcome, context in ends:
+                if outcome is None:
+                    history.abandon(number)
+                else:
+                    history.tell(number, outcome, context)
+                    self._unlearned.append((number, outcome, context))
 
     def learned(self) -> Experiment:
         """Return the experiment, whose model knows all outcomes."""
@@ -121,10 +125,11 @@ class Replay:
         """Find now what the next ask would have to find first."""
         if self._parts.placing.strategy in PLAIN or self._parts.space.observed:
             return
-        self.learned()
-        field = self._parts.learner.field
-        if field is not None:
-            self._parts.placing.scene(field, np.full(len(self._parts.space.names), np.nan))
+        experiment = self.learned()
+        free = np.full(len(self._parts.space.names), np.nan)
+        # Placing keeps what it finds, which the ask finds again unless something happens before it.
+        with writing(experiment):
+            self._parts.placing.next(self._parts.learner, self._parts.history, free, [])
 
 
 def _rows(contexts: Sequence[Context | None]) -> list[Any]:

@@ -6,7 +6,9 @@ q̄ the mean of q_s,
 
     V(x) = q̄ Var_{w ∝ q}(t) + (1 − q̄) Var_{w ∝ 1−q}(t),
 
-and the trial that lowers the variance most is the one to make.
+and the trial that lowers the variance most is the one to make. q is that of the trials so far, on
+average, because the next one will be distorted as they were: if half of the answers are guesses, a
+trial tells most where π is high.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from betafield.answers.thresholds import heading, reached
 from betafield.methods import AnyField
 from betafield.process.isotonic import isotonic
 from betafield.process.noise import Seed
+from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,12 +49,26 @@ def expected_gain(
     known = anchored(field, line, sign) if goal.anchored else field
     curves = isotonic(line.curves(fields(known, DRAWS, Seed.of(rng))), sign)
     thresholds = crossings(curves, grid, aim, sign).at / side
-    gain = thresholds.var() - remaining(curves, thresholds, goal.under)
+    gain = thresholds.var() - remaining(curves, thresholds, usual(field, goal.under))
     return np.asarray(np.maximum(np.interp(rows[:, 0], grid, gain), 0.0))
+
+
+def usual(field: AnyField, under: Any) -> Any:
+    """Return the context of the trials so far, on average; of windows, what the goal is under.
+
+    Rates that are not known are taken as they are in the heaviest process.
+    """
+    if not isinstance(field, SmoothField):
+        return under
+    (smooth,) = field.smooth
+    rows = smooth.fits[int(np.argmax(smooth.weights))].problem.rows
+    return np.asarray((rows.n[:, None] * rows.context).sum(axis=0) / rows.n.sum())
 
 
 def remaining(curves: Floats, thresholds: Floats, under: Any) -> Floats:
     """Return V at the points of curves, shape (n,), for curves (s, n) and their thresholds (s,).
+
+    `under` is the context of the trial.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""What routes share: waiting for a study, and answers as JSON."""
+"""What routes share: answers as JSON, and problems."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from typing import Any
@@ -10,12 +9,7 @@ from typing import Any
 import numpy as np
 from fastapi import Response
 
-from betafield.server.study import Change, Study
-
-
-async def changed(study: Study, change: Change, participant: str | None = None) -> Any:
-    """Return what a change answers, once it is durable."""
-    return await asyncio.wrap_future(study.submit(change, participant))
+from betafield.server.problems import MEDIA_TYPE, Problem
 
 
 def plain(value: Any) -> Any:
@@ -35,7 +29,14 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
 def answered(value: Any, status: int = 200) -> Response:
     """Return an answer as JSON."""
-    body = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
-    return Response(body, status, media_type="application/json")
+    return Response(_encoded(plain(value)), status, media_type="application/json")
+
+
+def explained(path: str, problem: Problem) -> Response:
+    """Return a problem as an answer."""
+    return Response(problem.body(path), problem.status, problem.headers, MEDIA_TYPE)

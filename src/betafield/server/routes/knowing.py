@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from betafield.decisions.experiment.learner import has_learned
 from betafield.server.access import Hub, Shared, Viewed
 from betafield.server.problems import Problem, conflict
-from betafield.server.routes.answering import answered, changed, plain
+from betafield.server.routes.answering import answered, plain
 from betafield.server.study import Study
 
 router = APIRouter(tags=["knowing"])
@@ -46,7 +46,7 @@ async def posterior(
     """Return mean and interval at points (?x=0.1&x=0.2) or on a grid (?grid=101)."""
     given = {name: request.query_params.getlist(name) for name in study.definition.space}
     points = await run_in_threadpool(_points, study, grid, given)
-    experiment = await changed(study, lambda state: state.replay.learned())
+    experiment = await study.changed(lambda state: state.replay.learned())
     return answered(await run_in_threadpool(_believed, experiment.model, points, study, level))
 
 
@@ -86,7 +86,7 @@ def _believed(model: Any, points: Any, study: Study, level: float) -> dict[str, 
 @router.get("/studies/{study}/model")
 async def model(study: Viewed) -> Response:
     """Return the model as the file that `SmoothBetaClassifier.load` reads."""
-    experiment = await changed(study, lambda state: state.replay.learned())
+    experiment = await study.changed(lambda state: state.replay.learned())
     if not has_learned(experiment.model):
         raise conflict("model: it has learned nothing yet; tell a trial first")
     name = f'attachment; filename="{study.name}.beta"'
@@ -115,7 +115,7 @@ async def _events(request: Request, study: Study, hub: Hub) -> AsyncIterator[str
     last, waited, looks = None, 0.0, 0
     while not (hub.is_closing or await request.is_disconnected()):
         if not hub.studies.store.is_file and looks % 4 == 0:  # others may have changed it
-            await changed(study, lambda state: state.head)
+            await study.changed(lambda state: state.head)
         now = await _now(study) if last is None or study.head != last["head"] else last
         now = {**now, "participants": study.connected()}
         if now != last:
@@ -134,7 +134,7 @@ async def _now(study: Study) -> dict[str, Any]:
     def told(state: Any) -> dict[str, Any]:
         return {**state.replay.counts, "head": state.head, "stopped": state.stopped}
 
-    now: dict[str, Any] = await changed(study, told)
+    now: dict[str, Any] = await study.changed(told)
     known = study.known_status()
     by_goal = known is not None and bool(known["enough"])
     return {**now, "enough": study.definition.enough(now["told"], by_goal) or by_goal}

@@ -12,7 +12,7 @@ from betafield.server import definitions
 from betafield.server.access import Authenticated, Operator, Owned, Shared, Viewed
 from betafield.server.definitions import Definition
 from betafield.server.problems import Problem, refused
-from betafield.server.routes.answering import answered, changed
+from betafield.server.routes.answering import answered
 from betafield.server.schemas import NewStudy
 
 router = APIRouter(tags=["studies"])
@@ -75,10 +75,10 @@ async def definition(study: Viewed) -> Response:
 @router.post("/studies/{study}/stop")
 async def stop(study: Owned) -> Response:
     """Stop a study: nothing more is asked, pending trials may still be told."""
-    return answered(await changed(study, lambda state: state.stop(True)))
+    return answered(await study.changed(lambda state: state.stop(True)))
 
 
 @router.post("/studies/{study}/resume")
 async def resume(study: Owned) -> Response:
     """Go on with a study that was stopped."""
-    return answered(await changed(study, lambda state: state.stop(False)))
+    return answered(await study.changed(lambda state: state.stop(False)))

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from betafield._extras import needed
 from betafield.server.access import Run, Shared, Viewed
-from betafield.server.routes.answering import answered, changed
+from betafield.server.routes.answering import answered
 from betafield.server.schemas import HIGHEST, Ask, Form, Outcome, Text, ToldTrial
 from betafield.server.tables import EXPIRED, STATES
 
@@ -27,8 +27,8 @@ PAGE, MOST = 1000, 100_000
 async def ask(study: Run, body: Ask, idempotency_key: Key = None) -> Response:
     """Return the trials to make next; asked again with the same key, the same ones."""
     key = body.key if body.key is not None else idempotency_key
-    told = await changed(
-        study, lambda state: state.ask(body.n, body.fixed, body.participant, key), body.participant
+    told = await study.changed(
+        lambda state: state.ask(body.n, body.fixed, body.participant, key), body.participant
     )
     known = study.known_status()
     if known is not None and known["enough"]:
@@ -39,8 +39,8 @@ async def ask(study: Run, body: Ask, idempotency_key: Key = None) -> Response:
 @router.post("/studies/{study}/trials/{trial}/outcome")
 async def outcome(study: Run, trial: Number, body: Outcome) -> Response:
     """Record how a trial ended; the same again counts once, another outcome is refused."""
-    told = await changed(
-        study, lambda state: state.tell(trial, body.success, body.context), body.participant
+    told = await study.changed(
+        lambda state: state.tell(trial, body.success, body.context), body.participant
     )
     return answered(told)
 
@@ -50,13 +50,13 @@ async def tell(study: Run, body: ToldTrial, idempotency_key: Key = None) -> Resp
     """Record a trial that was not asked for; sent again with the same key, it counts once."""
     key = body.key if body.key is not None else idempotency_key
     given = body.values, body.success, body.context, body.participant, key
-    return answered(await changed(study, lambda state: state.add(*given), body.participant), 201)
+    return answered(await study.changed(lambda state: state.add(*given), body.participant), 201)
 
 
 @router.post("/studies/{study}/trials/{trial}/abandon")
 async def abandon(study: Run, trial: Number) -> Response:
     """Record that a trial will not be made."""
-    return answered(await changed(study, lambda state: state.abandon(trial)))
+    return answered(await study.changed(lambda state: state.abandon(trial)))
 
 
 @router.get("/studies/{study}/trials")

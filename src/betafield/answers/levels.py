@@ -1,0 +1,76 @@
+"""By how much the levels of a category differ from all of them together.
+
+With a_c the average of π over the places of the trials if all of them had level c, and w_c the
+share of the trials that had it, the difference of a level is
+
+    δ_c = a_c − Σ w_j a_j,
+
+of which fields drawn from the joint posterior tell the law: levels that were learned from the same
+trials err together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield.answers.draws import fields
+from betafield.answers.lines import typical
+from betafield.methods import AnyField
+from betafield.process.noise import Seed
+
+Floats = npt.NDArray[np.float64]
+
+# Fields that are drawn, and places that an average is of.
+SIZE, PLACES = 400, 64
+
+
+class Differences(NamedTuple):
+    """What is believed of the levels of a category.
+
+    Parameters
+    ----------
+    labels : list of str
+        The levels that were seen.
+    trials : array of shape (L,)
+        How many had each of them.
+    average : array of shape (L, 3)
+        Mean and ends of the interval of a_c.
+    difference : array of shape (L, 3)
+        The same of δ_c.
+    above : array of shape (L,)
+        How likely δ_c is above 0.
+    """
+
+    labels: list[str]
+    trials: Floats
+    average: Floats
+    difference: Floats
+    above: Floats
+
+
+def differences(
+    field: AnyField, column: int, points: Floats, trials: Floats, level: float = 0.95
+) -> Differences:
+    """Return by how much the levels of a column differ, for trials at points (n, d)."""
+    known = field.features.categories
+    codes = known.codes(column)
+    of = np.array([trials[points[:, column] == code].sum() for code in codes])
+    drawn, places = fields(field, SIZE, Seed((0,))), typical(field, PLACES)
+    each = np.empty((len(codes), SIZE))
+    for c, code in enumerate(codes):
+        moved = places.copy()
+        moved[:, column] = code
+        each[c] = drawn.at(moved).mean(axis=1)
+    apart = each - (of / of.sum()) @ each
+    return Differences(
+        known.shown(column), of, _told(each, level), _told(apart, level), (apart > 0.0).mean(axis=1)
+    )
+
+
+def _told(draws: Floats, level: float) -> Floats:
+    """Return means and ends of intervals of draws (L, s)."""
+    ends = np.quantile(draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
+    return np.stack([draws.mean(axis=1), *ends], axis=1)

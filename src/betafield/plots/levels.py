@@ -1,0 +1,76 @@
+"""Which levels of a category have a curve of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import betafield.plots.style as style
+from betafield import checks
+from betafield.checks import feature_index
+from betafield.observed import feature_names, observed
+
+if TYPE_CHECKING:
+    from betafield.estimators import SmoothBetaClassifier
+
+# Curves that can be told apart.
+MOST = 5
+
+
+class Levels(NamedTuple):
+    """The levels of a category that are shown.
+
+    Parameters
+    ----------
+    column : int
+    name : str
+        Of the category.
+    labels : tuple of str or None
+        Those with most trials first; None is a missing value.
+    shown : tuple of str
+        The same, as they are shown.
+    of : int
+        How many levels there are.
+    """
+
+    column: int
+    name: str
+    labels: tuple[str | None, ...]
+    shown: tuple[str, ...]
+    of: int
+
+    @property
+    def told(self) -> str:
+        """Whose levels these are, and how many are left out."""
+        name = style.shown(self.name)
+        if len(self.labels) == self.of:
+            return name
+        return f"{name}: the {len(self.labels)} of {self.of} levels with most trials"
+
+
+def largest(model: SmoothBetaClassifier, by: Any, most: int = MOST) -> Levels:
+    """Return the levels of a category with most trials; of equal ones, by their text."""
+    names, known = feature_names(model), model.field_.features.categories
+    column = feature_index("by", names, by)
+    told = ", ".join(names[a] for a in known.columns) or "none"
+    checks.require(column in known.columns, "by", by, f"the categories are {told}")
+    seen = observed(model)
+    codes = known.codes(column)
+    trials = [seen.trials[seen.points[:, column] == code].sum() for code in codes]
+    order = np.argsort(-np.asarray(trials), kind="stable")[:most]
+    labels, shown = known.labels[known.columns.index(column)], known.shown(column)
+    kept = tuple(labels[i] for i in order), tuple(shown[i] for i in order)
+    return Levels(column, names[column], *kept, len(labels))
+
+
+def axis(model: SmoothBetaClassifier, features: Any) -> Any:
+    """Return the one feature along the axis: that which is asked for, or the most relevant."""
+    if features is not None:
+        rule = "one feature is needed where there is a curve per level"
+        is_one = isinstance(features, str | int | np.integer) or len(features) == 1
+        checks.require(is_one, "features", features, rule)
+        return features
+    varies = np.ptp(model.bounds_, axis=1) > 0.0
+    relevance = np.where(varies, np.nan_to_num(model.relevance_, nan=-1.0), -1.0)
+    return int(np.argmax(relevance))
