@@ -620,7 +620,14 @@ def test_wrong_ways_to_average(refuse, status, match, arguments):
 
 def test_points_without_an_area_are_refused(refuse, here):
     write_csv(here / "d.csv", ["area", "difficulty"], ["a", ""], [0.1, 0.2])
-    refuse(1, "line 3 of d.csv: area: found nothing", "average", "line.beta", "--by", "d.csv")
+    refuse(
+        1,
+        "line 3 of d.csv: area: found nothing in column .area",
+        "average",
+        "line.beta",
+        "--by",
+        "d.csv",
+    )
     write_csv(here / "d.csv", ["area", "difficulty", "w"], ["a", "b"], [0.1, 0.2], [1, 0])
     told = ("average", "line.beta", "--by", "d.csv", "--weights", "w")
     refuse(1, "found 0 for all rows for 'b'", *told)

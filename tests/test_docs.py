@@ -423,3 +423,16 @@ def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_
     assert "the Smooth Beta Process" in reference
     assert (site / "search" / "search_index.js").is_file()  # search works from disk
     assert 'class="arithmatex"' in (site / "how_it_works.html").read_text(encoding="utf-8")
+
+
+def test_every_target_of_make_has_its_lines_for_people_without_make():
+    """But those that list the targets, that prepare the others, and that clean up."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*##", text, re.MULTILINE))
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = page.partition("### Without make")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`make ([a-z-]+)`", lines)) == targets - {
+        "help",
+        "environments",
+        "clean",
+    }

@@ -277,7 +277,7 @@ class Sums:
         return np.concatenate(each)
 
     def _bits(self, parts: list[Part]) -> int:
-        """Return how fine counts are told apart: to 2⁻³², if any has fractions."""
+        """Return the resolution of counts: 2⁻³² if any has fractions."""
         if all(len(part.counts) == self.n_classes for part in parts):
             return 0
         return max(0, min(WHOLE_BITS, MOST_BITS - int(self.totals.number()).bit_length()))
@@ -299,7 +299,7 @@ def _require_alike(ours: Sums, theirs: Sums) -> None:
 
 
 def require_few(totals: Totals) -> None:
-    """Raise for more trials than a process can tell from each other in floats."""
+    """Raise if there are more trials than floats can distinguish in a process."""
     if totals.number() > MOST_TRIALS:
         raise ValueError(
             f"trials: adds up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
@@ -386,7 +386,7 @@ def _ordered(parts: tuple[Part, ...]) -> Part:
 
 
 def _keys(part: Part) -> tuple[Floats, ...]:
-    """Return what tells places apart."""
+    """Return what distinguishes places."""
     group = () if part.group is None else (part.group,)
     return (*part.points.T, *part.context.T, *group)
 

@@ -77,6 +77,9 @@ def check_means(queries, places, values, remaining, stretch, left, weight):
     rows, column = np.arange(len(queries))[::-1], np.argsort(order)
     table = Values(np.ascontiguousarray(values[::-1, order]), rows.copy(), column)
     means = window_means(queries, places, table, weight, stretch, left)
+    np.testing.assert_array_equal(
+        window_means(queries, places, table, weight, stretch, left, few=0), means
+    )
     apart = np.abs((queries[:, None] - places) * stretch).max(axis=2)
     for b, width in enumerate(WIDTHS):
         held = (apart <= width) * remaining

@@ -206,3 +206,10 @@ def test_line_with_many_levels_sums_as_brute_does(n, monkeypatch):
     queries = np.concatenate([places.axes.T, np.linspace(-1, 2, 50)[:, None]])
     expected = Brute.build(copied(places), CHEBYSHEV).sums(queries, 0.1)
     assert np.array_equal(Line.build(places, CHEBYSHEV).sums(queries, 0.1), expected)
+
+
+@pytest.mark.parametrize("few", FEW)
+def test_a_query_at_infinity_is_near_nothing(few, monkeypatch):
+    monkeypatch.setattr(line, "FEW", few)
+    index = Line.build(generated(0, 9, 1), CHEBYSHEV)
+    assert not index.sums(np.array([[np.inf], [-np.inf]]), 0.5).any()

@@ -14,7 +14,7 @@ from betafield.posteriors.base import blocks as slices
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
-# Numbers that are held at once, whatever the numbers of trials and of points.
+# How many numbers are held at once, however many trials and points there are.
 BLOCK = 1 << 21
 
 

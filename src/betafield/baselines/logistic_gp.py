@@ -5,7 +5,7 @@ Algorithms 3.1, 3.2 and 5.1 of Rasmussen and Williams, Gaussian Processes for Ma
 another way, to the same results:
 
 - Newton's steps are taken in a = K⁻¹f, from the residual of its equation, and halved until they
-  gain: f is then K a without a system in K, which is all but singular, ever being solved.
+  gain: f is then K a, and no system in K, which is nearly singular, is ever solved.
 - The mean at new points is read off the last step, (L⁻¹ W½ k)ᵀ (L⁻¹ W½ z) with B = L Lᵀ and
   z = f + W⁻¹ ∇ log p(y | f), rather than as kᵀa: where many trials share a point, the terms of kᵀa
   are large and cancel, and how they are added up would decide the result.
@@ -339,7 +339,7 @@ class Evidence:
         """Return the value and its derivative by the logarithms of ℓ_1, …, ℓ_D and amplitude."""
         K, mode = self.mode(scales[:-1], float(scales[-1]))
         H = _slopes(K, mode)
-        # Centred, so that what cancels in the squares of differences is no larger than they are.
+        # Centred, so that the terms that cancel in squared differences are no larger than these.
         x = (self.points - self.points.mean(axis=0)) / scales[:-1]
         squares = (H.sum(axis=0) + H.sum(axis=1)) @ (x * x)
         along = squares - 2.0 * (x * dgemm(1.0, H.T, x, trans_a=True)).sum(axis=0)

@@ -20,7 +20,7 @@ class RadiusNeighbors(TwoClasses):
 
     Fixed-radius nearest neighbours: with n trials within Δ of x, S of them successes,
 
-        P(success at x) = S/n, and 1/2 where there is no trial.
+        P(success at x) = S/n, and 1/2 if there is no trial.
 
     It has no posterior: of one trial and of a thousand it is equally sure.
 

@@ -78,5 +78,7 @@ def _plain(labels: Any, name: str) -> Any:
     """Return labels as text or numbers; raise for the first that is missing."""
     for row, each in enumerate(labels.tolist()):
         if each is None or each == "" or (isinstance(each, float) and math.isnan(each)):
-            raise ValueError(f"{name} row {row}: found nothing; every point needs an area")
+            raise ValueError(
+                f"area row {row}: found nothing in column {name!r}; every point needs an area"
+            )
     return labels.astype(str) if labels.dtype == object else labels

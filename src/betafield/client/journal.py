@@ -1,4 +1,4 @@
-"""Outcomes on disk until the server has them: lines of JSON, of which none is ever changed.
+"""Outcomes on disk until the server has them: lines of JSON, which are never changed.
 
     {"key": …, "study": …, "path": …, "body": …}   what is to be sent
     {"done": key}                                   the server has it
@@ -6,7 +6,7 @@
 
 A line is on disk before its outcome is sent. Whoever was killed while writing leaves a last line
 without an end; its outcome was never said to be kept, and the line is cut off. Everything else
-that is no such line is refused, and nothing is changed.
+that does not consist of such lines is refused, and nothing is changed.
 """
 
 from __future__ import annotations

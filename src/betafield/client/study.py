@@ -103,7 +103,7 @@ class Study:
         self.tokens: dict[str, str] = {}
         self._wire = Wire(where, _token(token), checks.positive("timeout", timeout, rule), client)
         self._journal = None if journal is None else Journal(journal, self.name)
-        # What was asked here and is pending, to tell trials of one study from another's.
+        # Pending trials that were asked for here, to distinguish them from those of other studies.
         self._asked: dict[int, tuple[dict[str, float], str | None]] = {}
         self._lock = threading.RLock()
         self._is_closed = False
@@ -160,7 +160,7 @@ class Study:
     def ask(
         self, n: int | None = None, *, fixed: Any = None, participant: Any = None
     ) -> Trial | list[Trial]:
-        """Return the trial to make next, or a list of n; nobody else is given the same.
+        """Return the next trial, or a list of n trials; nobody else is given the same ones.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Study:
         return trials[0] if n is None else trials
 
     def _field(self, answer: Any, name: str, kind: type) -> Any:
-        """Return a part of an answer; without it, it is none of ours."""
+        """Return a field of an answer; without it, the answer is not from a betafield server."""
         found = answer.get(name) if isinstance(answer, Mapping) else None
         if not isinstance(found, kind):
             raise ConnectionError(

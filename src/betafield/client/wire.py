@@ -1,7 +1,7 @@
 """Requests to a server, repeated until one is answered; refusals as exceptions.
 
 Every request can be made twice: those that change something carry a key, or change the same thing
-to the same value. So whatever is cut off midway is sent again, by the same words.
+to the same value. So a request that is cut off is repeated unchanged.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Wire:
         ValueError
             If the server refuses it.
         ConnectionError
-            If nobody answers, or somebody who is no server of ours.
+            If there is no answer, or the answer is not from a betafield server.
         """
         ends = time.monotonic() + patience
         for wait in _waits():
@@ -106,7 +106,7 @@ class Wire:
             return f"no answer ({type(error).__name__}: {error})"
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
-        """Return an answer that is none of refusal."""
+        """Return an answer that is not a refusal."""
         status = response.status_code
         if status in (401, 403):
             raise PermissionError(problem(response))

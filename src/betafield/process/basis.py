@@ -12,7 +12,7 @@ larger by 4s², s the link's scale. Only those with
 
     u_j ≤ 2 max(1, log(4t) + 2 log(σ/s) + Σ_a log min(1, 2.5 ℓ_a/(1 + 2δ_a)))
 
-are kept, what t trials could tell from 0, and the lowest of them if they are too many.
+are kept that t trials could distinguish from 0, and only the lowest of these if they are too many.
 
 A feature may have levels with effects of their own, independent and of variance τ²: a function per
 level follows, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
@@ -40,12 +40,12 @@ Ints = npt.NDArray[np.int64]
 # Functions kept at the most: by one, two and three features, and by more.
 MOST = {1: 64, 2: 256, 3: 400}
 MOST_DENSE = 300
-# Functions that are kept however few trials there are, where more than one per trial tell nothing.
+# Functions that are kept even with few trials; beyond that, more than one per trial adds nothing.
 LEAST_DENSE = 64
 # Frequencies of a feature that are looked at, by number of features, so that sums stay short.
 HIGHEST = {1: 128, 2: 40, 3: 16}
 HIGHEST_DENSE = 8
-# The box goes beyond the domain by at least and at most so much.
+# The least and the most by which the box extends beyond the domain.
 MARGINS = (0.15, 2.0)
 # Prior variance of the constant, in units of the link's scale squared.
 CONSTANT = 4.0
@@ -234,7 +234,7 @@ def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Float
 
 
 def _depth(log_sigma: float, lengths: Floats, margin: Floats, prior: Prior) -> float:
-    """Return how far log weights may fall before t trials cannot tell them from 0."""
+    """Return how far log weights may fall before t trials cannot distinguish them from 0."""
     spans = np.log(np.minimum(1.0, 2.5 * lengths / (1.0 + 2.0 * margin))).sum()
     return max(1.0, _told(log_sigma, prior) + float(spans))
 

@@ -2,7 +2,7 @@
 
 A feature is put into the box by its range, by its ranks or by its logarithm:
 
-    range   (x − low)/(high − low), the ends being those of the domain
+    range   (x − low)/(high − low), where low and high are the ends of the domain
     log     the same of log x; what is not positive is far below
     rank    the share of trials below x (and half of those at x), 0 at the least and 1 at the
             greatest value that was seen, linear between at most 1,024 of them and beyond
@@ -37,7 +37,7 @@ WRAPPED = {"period": CIRCLE, "longitude": LONGITUDE, "latitude": LATITUDE}
 KNOTS = 1_024
 # Ranks, or logarithms, that nowhere differ by more from what they would replace are not tried.
 ALIKE = 0.1
-# So many deviations of a share, ½/√t, are no difference either.
+# Nor are those that differ by this many standard deviations of a share, ½/√t.
 DEVIATIONS = 2.8
 # Values of a feature that are looked at together, and bins in which they are counted.
 LONG, BINS = 1 << 20, 256
@@ -158,13 +158,13 @@ class Chart(NamedTuple):
     side: tuple[float, float]
 
     def inside(self, points: Floats, x: Floats) -> Floats:
-        """Return points of the box, of which only longitude and latitude are missing."""
+        """Return points of the box, without longitude and latitude."""
         plane = self.region.plane(*points[:, self.columns].T)
         x[:, self.columns] = (plane.T - self.low) / self.side
         return x
 
     def outside(self, x: Floats, own: Floats) -> Floats:
-        """Return points in own units, of which only longitude and latitude are missing."""
+        """Return points in their own units, without longitude and latitude."""
         plane = np.array(self.low) + x[:, self.columns] * self.side
         longitude, latitude = self.region.globe(plane.T)
         middle = self.region.longitude  # of which others are told on the nearer side

@@ -21,7 +21,7 @@ u. In a window, with λ the log-odds of the process's draw, linear about its mea
 e a smooth random field whose correlation goes as far as the window (`noise`). Beyond the domain a
 draw returns to the base rate as its law does, f ← c₀ + ρ (f − c₀) + √(1 − ρ²) σ e(x).
 
-Every random number is a function of the seed, and none of the points: fields are the same whatever
+Every random number is a function of the seed, not of the points: fields are the same whatever
 points are asked, together or apart.
 """
 
@@ -50,9 +50,9 @@ from betafield.process.wrapped import dimensions, laid
 Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
-# Fields that are drawn where nobody says how many.
+# The default number of fields that are drawn.
 SIZE = 1_000
-# The share of draws from wider laws, and how much trials tell there.
+# The share of draws from wider laws, and the weight of trials in these.
 WIDER, TOLD = 0.25, 0.1
 # The share of a pool that counts at the least.
 LEAST_SHARE = 0.1
@@ -297,13 +297,13 @@ def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floa
 
 
 def wider(U: Floats) -> Floats:
-    """Return the factor V of a law in which trials tell less."""
+    """Return the factor V of a law in which trials weigh less."""
     M, one = linear.product(np.ascontiguousarray(U.T), U), np.eye(len(U))
     return linear.factor(one + TOLD * (M - one))
 
 
 def log_density(V: Floats, U: Floats, steps: Floats) -> Floats:
-    """Return log densities of steps from the centre by V, those by U being 0 there."""
+    """Return log densities of steps from the centre by V; those by U are 0 there."""
     square = (linear.product(V, steps) ** 2).sum(axis=0)
     return np.asarray(np.log(np.diag(V)).sum() - np.log(np.diag(U)).sum() - 0.5 * square)
 

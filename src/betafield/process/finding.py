@@ -43,15 +43,16 @@ SMOOTHNESS, ROUGH_FROM, ROUGH_FEATURES, LONGER, STEPS = 2.5, 3_000, 2, 1.5, 6
 # Levels of a feature, and trials per level, at the least; the weight of windows along it.
 FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
 # Levels within a length scale up to which it is short; beside effects of levels, the length scale
-# at the start, and their variance if no window tells it.
+# at the start, and their variance if no window can estimate it.
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
 # Levels that are nearer to each other, in shares of the box, are not taken apart.
 NEAREST = 1e-9
 # Weight of windows of single levels from which a new level has their variance on top.
 SURE = 0.5
-# ρ that trials of a row are tried with, and how far behind the best, in nats, larger ones are none.
+# Values of ρ that are tried for the trials of a row. Larger ones are not tried after one that is
+# this many nats behind the best.
 CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
-# Places are left out whole if trials are so many times as many.
+# Whole places are left out if there are this many trials per place.
 REPEATED = 1.1
 # Levels from which on a column tells how much they vary; steps of a grid if it does not, in logs of
 # τ and σ_d, and how many processes on it are kept.

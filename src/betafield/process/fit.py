@@ -37,7 +37,7 @@ EFFECT, EFFECT_ENDS = (math.log(0.5), 1.0, 1.0), (math.log(0.02), math.log(5.0))
 SHORTEST, LONGEST = math.log(0.03), math.log(30.0)
 STARTS = {1: (0.8, 0.4, 0.2, 0.1, 0.05), 2: (0.8, 0.4, 0.2, 0.1), 3: (0.8, 0.4, 0.2)}
 STARTS_DENSE = (3.0, 1.0, 0.4)
-# A start that is worse by so much is the last; scoring steps that a start is worth.
+# No further start is tried after one that is worse by this much; scoring steps per start.
 HOPELESS, GLANCE = 20.0, 3
 # Newton steps at the most, the longest one, the gain that is worth another, and losses that are
 # none: the objective jumps a little where functions come and go.

@@ -95,7 +95,7 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Rows of groups, one group after the other, of which candidates are asked.
+    """Rows sorted by group, about which candidates are asked.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
 # What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
 UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
-# What remains of a sum if nothing but rounding does, in units of the sum, at the most.
+# The most that rounding alone can leave of a sum, in units of that sum.
 NOTHING = 1e-9
 # Floats as whole numbers: a mantissa of 52 bits below the exponent, of which 2⁻⁹ has 1023 − 9.
 # Widths are 2^e or √2 times that, whose mantissa is the last of these.
@@ -59,7 +59,7 @@ def unit_of(values: Floats) -> float:
 
 
 def units(values: Floats, unit: float = UNIT) -> Ints:
-    """Return values as whole numbers, 1 being this many."""
+    """Return values as whole multiples of 1/unit."""
     return np.rint(values * unit).astype(np.int64)
 
 
@@ -172,6 +172,7 @@ def window_means(
     stretch: Floats,
     left: Left,
     kinds: Kinds = (),
+    few: int = FEW_PAIRS,
 ) -> Floats:
     """Return the weighted means of values of a query and a place over its windows.
 
@@ -180,12 +181,42 @@ def window_means(
     """
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
     shape = len(queries), len(WIDTHS)
-    total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    held = np.ascontiguousarray(held.T)
-    table, row, column = values
-    _mean_ladder(at, held, table, row, column, weight, *left, bool(kinds), size, whole, total)
+    if len(queries) * len(places) <= few:
+        total, size, whole = _few_means(at, held, values, weight, left, bool(kinds))
+    else:
+        total, size, whole = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        held = np.ascontiguousarray(held.T)
+        table, row, column = values
+        _mean_ladder(at, held, table, row, column, weight, *left, bool(kinds), size, whole, total)
     is_held = size > NOTHING * whole
     return np.asarray(np.divide(total, size, out=np.full(shape, np.nan), where=is_held))
+
+
+def _few_means(
+    queries: Floats, places: Floats, values: Values, weight: Floats, left: Left, is_round: bool
+) -> Floats:
+    """Return what `_mean_ladder` adds up, in the same order: total, size and whole."""
+    rungs = narrowest_windows(queries, places, is_round)
+    shape = len(queries), len(WIDTHS)
+    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
+    each = weight * values.table[values.row[:, None], values.column]
+    both = (each, np.broadcast_to(weight, rungs.shape))
+    total, whole = (np.bincount(cell, v.ravel(), shape[0] * shape[1]) for v in both)
+    sums = np.stack([total, whole, whole]).reshape(3, *shape).astype(np.float64)
+    query, item = _left_out(left)
+    at = query, rungs[query, left.place[item]]
+    np.subtract.at(sums[0], at, left.weight[item] * left.value[item])
+    np.subtract.at(sums[1], at, left.weight[item])
+    return np.cumsum(sums, axis=2)
+
+
+def _left_out(left: Left) -> tuple[Ints, Ints]:
+    """Return pairs of a query and an item of a place that it leaves out."""
+    number = left.last - left.first
+    query = np.repeat(np.arange(len(number)), number)
+    item = np.arange(len(query)) + (left.first - np.cumsum(number) + number)[query]
+    is_there = left.place[item] >= 0
+    return query[is_there], item[is_there]
 
 
 def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
@@ -240,19 +271,21 @@ def _mean_ladder(
     sums = np.empty((widths, 3))
     for i in range(len(queries)):
         climb(queries[i], places, widths, is_round, reach, rungs)
-        sums[:] = 0.0
-        values = table[row[i]]
+        for b in range(widths):
+            sums[b, 0], sums[b, 1] = 0.0, 0.0
         for j in range(len(weight)):
-            sums[rungs[j], 0] += weight[j] * values[column[j]]
+            sums[rungs[j], 0] += weight[j] * table[row[i], column[j]]
             sums[rungs[j], 1] += weight[j]
-        sums[:, 2] = sums[:, 1]
+        for b in range(widths):
+            sums[b, 2] = sums[b, 1]
         for k in range(first[i], last[i]):
             if own[k] >= 0:
                 sums[rungs[own[k]], 0] -= less[k] * lost[k]
                 sums[rungs[own[k]], 2] -= less[k]
         for b in range(widths):
             if b > 0:
-                sums[b] += sums[b - 1]
+                for c in range(3):
+                    sums[b, c] += sums[b - 1, c]
             total[i, b], whole[i, b], size[i, b] = sums[b, 0], sums[b, 1], sums[b, 2]
 
 

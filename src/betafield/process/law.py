@@ -71,7 +71,8 @@ class Surface:
     base : float
         c₀, to which f returns far from all trials.
     tau : float
-        Deviation of the effects of groups, over which answers are averages; 0: there are none.
+        Standard deviation of the effects of groups, over which answers are averaged; 0 if there are
+        no groups.
     """
 
     link: Link
@@ -121,7 +122,7 @@ def widened(fit: Fit) -> Any:
 
 
 def group_deviation(basis: Basis) -> float:
-    """Return the deviation of effects over which answers are averages; 0 if there are none."""
+    """Return the standard deviation of effects over which answers are averaged, 0 without any."""
     effects = basis.effects
     if basis.layout is not None:
         each = zip(basis.layout.columns, basis.layout.effects, strict=True)

@@ -67,7 +67,9 @@ def inverse(U: Floats) -> Floats:
 
 @kernel
 def eliminate(U: Floats, X: Floats, is_factor: bool, scales: Floats) -> None:
-    """Put U′⁻¹X into the lower triangle of X; or, X being U and A, U with U′U = A into the upper.
+    """Put U′⁻¹X into the lower triangle of X, or U with U′U = A into the upper one.
+
+    In the second case X is U itself, and holds A.
 
     Row by row, X[i] = (X[i] − Σ_k U[k, i] X[k]) / U[i, i], k < i.
     """

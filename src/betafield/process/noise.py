@@ -1,6 +1,6 @@
 """Random fields of unit variance that only a seed decides: what draws add to coefficients.
 
-Smooth ones are sums of waves, each point's law being exactly N(0, 1) given the waves ω,
+Smooth ones are sums of waves. The law at each point is exactly N(0, 1) given the waves ω,
 
     e_s(x) = R^(−½) Σ_r a_rs cos ω_r·x + b_rs sin ω_r·x,   ω_r ~ N(0, I),   a, b ~ N(0, 1),
 

@@ -48,6 +48,6 @@ def _unranked(component: Component) -> Component:
 
 
 def _kind(component: Component) -> tuple[Any, ...]:
-    """Return what tells processes apart, but for hyper-parameters."""
+    """Return what distinguishes processes, apart from their hyper-parameters."""
     scale = component.scale if set(component.scale) - {"range"} else ()
     return component.link, component.smoothness, scale, component.effect, component.correlation

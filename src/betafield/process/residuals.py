@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 TAUS = (0.02, 0.08, 0.3, 1.2)
 # Means of π are kept so far from 0 and 1.
 NEVER = 1e-6
-# Of the shortest length scale, the longest that a stretch tells from infinite.
+# The longest length scale, in units of the shortest, that a stretch distinguishes from infinity.
 LEAST_STRETCH = 1.0 / 512.0
 # Stretches that differ by less than this are alike.
 ALIKE = 0.7
@@ -51,9 +51,9 @@ class Residuals(NamedTuple):
     q : array of shape (r,)
         Success probability under the context.
     ratio, weight : array of shape (r,)
-        Of one trial: its score is (outcome − q)·ratio, its weight W.
+        Per trial: its score is (outcome − q)·ratio, its weight W.
     score, information : array of shape (r,)
-        g and W, of all trials of the row.
+        g and W, summed over all trials of the row.
     """
 
     m: Floats

@@ -281,7 +281,7 @@ def _given(
     box: Callable[[Floats], Floats] | None,
     start: int,
 ) -> Rows | None:
-    """Return a row per row with trials, in their order, None if there are none.
+    """Return one row per row with trials, in the same order; None if there are none.
 
     All of them must be possible; `start` is the number of the first.
     """

@@ -46,7 +46,7 @@ def boxed(sums: Sums, bounds: Floats, scale: Scale) -> Box:
 
 
 def checked(scale: str | Scale, d: int) -> list[Scale]:
-    """Return the units that are asked for per feature; none of them: all that are worth a try."""
+    """Return the units asked for per feature; if none are, all that are worth trying."""
     if scale == "auto":
         return []
     each = (scale,) * d if isinstance(scale, str) else tuple(scale)

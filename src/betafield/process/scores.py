@@ -11,9 +11,9 @@ every function within a few hundredths of the better of the two. Of that, window
 the process's: those that predict no better say nothing, and would only widen intervals. At most
 twelve are kept.
 
-The sample is of the rows of lowest hash, as many as say what 2,000 undistorted trials would, at
-most 8,000: a trial with a guess rate of ½ says less. Windows that the first quarter of the sample
-shows to be of no use are not asked about the rest.
+The sample consists of the rows with the lowest hashes: as many as have the information of 2,000
+undistorted trials, at most 8,000, because a trial with a guess rate of ½ says less. Windows that
+the first quarter of the sample shows to be useless are not asked about the rest.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class Outcome(NamedTuple):
         return cls(sign, given.trials, None if rows.is_plain else context)
 
     def log(self, f: Floats) -> Floats:
-        """Return the log probability of what was seen, f being the logit of π."""
+        """Return the log probability of what was seen, given the logit f of π."""
         if self.context is None:
             return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
         q = polynomial(self.context, expit(f), expit(-f))[0]

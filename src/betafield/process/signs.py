@@ -119,7 +119,7 @@ def log_all_positive(mean: Floats, covariance: Floats) -> float:
 
     Examples
     --------
-    Independent signs are right by halves, and certain ones always:
+    Independent signs agree half of the time, certain ones always:
 
     >>> import numpy as np
     >>> round(log_all_positive(np.zeros(3), np.eye(3)), 3)

@@ -1,6 +1,6 @@
 """Fields that are monotone along some features, made of draws that are not.
 
-Draws of a field are known on a tensor grid, over the domain of all features where there are few of
+Draws of a field are known on a tensor grid, over the domain of all features if there are few of
 them, and of more over the monotone ones alone, at each point's own values of the others. Along
 every monotone feature in turn each line of the grid is replaced by the nearest monotone one
 (`isotonic`); lines that lie one above the other stay so, hence a grid that was made monotone along
@@ -146,7 +146,7 @@ def at_points(draw: Draw, size: int, grid: Slice, points: Floats) -> Floats:
     Parameters
     ----------
     draw : callable
-        Points (n, d) → draws (size, n) of one and the same fields, whatever the points.
+        Points (n, d) → draws (size, n) of the same fields, whatever the points.
     size : int
         How many fields.
     grid : Slice

@@ -10,7 +10,7 @@ from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
 
-# Variances, and logarithms of amplitudes, beyond which there are none.
+# The largest possible variances and logarithms of amplitudes.
 FAR, LOUD = 50.0, 12.0
 # Logarithms of length scales, up to rounding: from their middle so far.
 MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9

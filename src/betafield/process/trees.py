@@ -1,4 +1,4 @@
-"""Sums over windows of any stretch and width, by trees: what `ladder` tells by brute force."""
+"""Sums over windows of any stretch and width, by trees; `ladder` finds the same by brute force."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ NODES = {1: 7, 2: 5}
 # How often nodes are placed anew, at the most; how near, in deviations, and how much as wide a law
 # must be for them to stay.
 ROUNDS, NEAR, AS_WIDE = 4, 0.25, 1.3
-# Nodes that count, below which they are too far apart to tell a variance.
+# With fewer nodes that count, these are too far apart to estimate a variance.
 FEW = 2.0
 # How much wider than what was found a law is, so that no tail is lost.
 WIDER = 1.2
@@ -172,7 +172,7 @@ def _log_density(x: Floats, alpha: float, beta: float) -> Floats:
 
 
 def _possible(nodes: Nodes, rows: Rows, rates: tuple[Rate, ...]) -> Nodes:
-    """Return the nodes at which no context turns around; all, if there are none such."""
+    """Return the nodes at which no context turns around, or all nodes if there are none."""
     corners = np.unique(rows.context, axis=0)
     usual = _rise(at(corners, means(rates)))
     kept = np.array([np.all(_rise(at(corners, each)) * usual >= 0.0) for each in nodes.rates])

@@ -96,7 +96,7 @@ async def _operator(holder: Annotated[Holder, Depends(authenticated)]) -> Holder
 
 
 def study_for(*roles: str) -> Callable[..., Awaitable[Study]]:
-    """Return what finds the study of a route for whoever has one of these roles."""
+    """Return a dependency that finds the study of a route, for callers with one of these roles."""
 
     async def found(
         request: Request, study: StudyName, holder: Annotated[Holder, Depends(authenticated)]

@@ -243,7 +243,7 @@ def _require_informative(context: Any) -> None:
 
 
 def _require_ranges(space: Mapping[str, Any]) -> None:
-    """Raise for a feature with levels, for which there are no grids and no pictures."""
+    """Raise if a feature has levels, because neither grids nor pictures support them."""
     for name, ends in space.items():
         is_range = len(ends) == 2 and all(map(checks.is_number, ends))
         rule = "a feature of a study is a range, [low, high]"

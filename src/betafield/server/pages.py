@@ -27,7 +27,7 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
     values : mapping
         What the study is: its definition as JSON has it.
     role : str
-        Of whoever looks: an "owner" may stop it.
+        The role of the reader: an "owner" may stop the study.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 MEDIA_TYPE = "application/problem+json"
-# Of a detail, at the most: what a client sent may be quoted in it.
+# The longest detail in characters, because it may quote what a client sent.
 LONGEST = 1000
 
 

@@ -164,7 +164,7 @@ def _spelled(host: str) -> str:
 
 
 class _Server:
-    """uvicorn's server, which tells listeners of events that it stops."""
+    """uvicorn's server, extended to notify listeners of events when it stops."""
 
     def __init__(self, config: Any, hub: Any) -> None:
         import uvicorn

@@ -18,7 +18,7 @@ from betafield.server.problems import MEDIA_TYPE, Problem
 Scope = Any
 # Bytes of a body, and seconds until it must be there.
 LARGEST, SLOWEST = 1 << 20, 20.0
-# Bytes that are read and thrown away, so that whoever sends too many sees the answer.
+# Bytes that are read and discarded, so that a client that sends too many still gets the answer.
 DRAINED = 1 << 24
 # Tokens and addresses whose requests are counted at once.
 MOST_COUNTED = 10_000

@@ -75,7 +75,7 @@ def written(connection: Connection, study: int, head: int, writes: Writes) -> No
 
 @contextlib.contextmanager
 def reachable() -> Iterator[None]:
-    """Turn errors of the database into one that tells clients to try again."""
+    """Turn database errors into one that asks clients to try again."""
     try:
         yield
     except IntegrityError:
@@ -93,7 +93,7 @@ class Turn:
     store : Store
     study : int
     connection : Connection or None
-        In a transaction that has locked the study's row; None: nobody else writes.
+        A transaction that has locked the study's row; None if there are no other writers.
     """
 
     def __init__(self, store: Store, study: int, connection: Connection | None) -> None:
@@ -102,7 +102,7 @@ class Turn:
     def head(self) -> tuple[int, bool] | None:
         """Return the number of the last thing that happened, and whether the study is stopped.
 
-        None: whatever is known in memory is right.
+        None: what is known in memory is up to date.
         """
         if self.connection is None:
             return None

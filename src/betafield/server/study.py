@@ -2,7 +2,7 @@
 
 Requests are queued. One thread at a time works for a study: it takes all that wait, makes the
 changes in memory, makes them durable in one transaction, and only then answers. Other studies have
-other threads, so that a slow one holds up nobody else.
+other threads, so that a slow one does not hold up others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Change = Callable[[State], Any]
 MOST = 256
 # Requests that may wait.
 LONGEST = 4096
-# Seconds after which somebody who asked or told is no longer taken to be there.
+# Seconds after the last ask or tell for which a participant counts as present.
 CONNECTED = 60.0
 
 
@@ -126,7 +126,7 @@ class Study:
 
     def _work(self) -> None:
         while some := self._taken():
-            # Whoever has gone before it was begun is not waited for; from here on nobody can go,
+            # Callers who left before it began are not waited for; from here on no caller can leave,
             # so that every answer finds its place.
             begun = [each for each in some if each[1].set_running_or_notify_cancel()]
             if begun:
@@ -141,13 +141,13 @@ class Study:
             return some
 
     def _prepare(self) -> None:
-        """Find what the next ask needs while nobody waits."""
+        """Prepare the next ask while nobody is waiting."""
         with self._guard:
             is_busy = bool(self._waiting)
         if self._state is not None and not is_busy and not self._state.stopped:
             try:
                 self._state.replay.prepare()
-            except Exception:  # whoever asks next is told
+            except Exception:  # the next ask reports it
                 return
 
     def _answer(self, some: list[tuple[Change, Answer]]) -> None:

@@ -1,10 +1,10 @@
-"""Who may do what: tokens per study and role, of which only hashes are kept.
+"""Who may do what: tokens per study and role. Only their hashes are stored.
 
     owner   all of a study
     run     ask and tell, and see nothing else
     view    see, and change nothing
 
-The server's own token, which whoever starts it has, is an owner's of all studies.
+The server's own token, held by whoever starts it, makes its holder an owner of all studies.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def revoke(store: Store, token_id: str) -> None:
 def require(holder: Holder, study: str | None, roles: tuple[str, ...]) -> None:
     """Raise unless a token is of this study, and of one of these roles.
 
-    Study None: something of the whole server, for whoever started it.
+    If the study is None, the request concerns the whole server, and needs its own token.
     """
     if holder.study is not None and (study is None or holder.study != study):
         raise Problem(403, "token: it is none for this")

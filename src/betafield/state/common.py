@@ -34,7 +34,7 @@ OPTIONS = (
 )
 LABEL = "pos_label"
 FLOATS, INTEGERS = (np.float64,), (np.int8, np.int16, np.int32, np.int64)
-# What is no limit but that of the file.
+# A limit that only the file itself sets.
 MANY = persistence.MOST_HEADER
 
 

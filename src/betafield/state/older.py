@@ -3,7 +3,7 @@
 Their places were stretched by learned relevances, and windows of several widths and degrees were
 weighed. Windows whose width was given or follows from theory are what they were. A default model
 without contexts is learned anew from its places, which are restored to the features' own units;
-under contexts, of which only likelihoods were kept, it becomes windows of the width that predicts
+under contexts, for which only likelihoods were kept, it becomes windows of the width that predicts
 best.
 """
 

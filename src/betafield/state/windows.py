@@ -1,6 +1,6 @@
 """A field of windows, as plain values and arrays, and back.
 
-A file tells what was given (options), what was seen, and where: the places of each index, and the
+A file holds what was given (options), what was seen, and where: the places of each index, and the
 batches that wait, as they are. Indexes are built anew from their places, in the same order.
 """
 
@@ -254,7 +254,7 @@ def _require_counted(learned: Learned) -> None:
 
 
 def _amount(shifts: Shifts) -> int:
-    """Return what distorted trials count for, in units of 2⁻³², whatever their number."""
+    """Return how much distorted trials count, in units of 2⁻³², whatever their number."""
     units = np.rint(shifts.sizes() * FRACTIONS)
     total = float(np.dot(units, shifts.held))
     require_total("held", total / FRACTIONS, MOST / lattice.UNIT)

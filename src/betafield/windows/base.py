@@ -2,13 +2,13 @@
 
 A *place* is a distinct point with the sums of its trials' statistics. Statistics are int64
 columns and indexes only ever add them, so whatever the order of the additions the answers
-are the same bits.
+are bit for bit the same.
 
 Distorted trials are counted on a lattice of shifts (`betafield.lattice`). A place holds the
 shift of its trials, ten numbers in one; an index adds up what they share out. Its answers are
 then the counts, followed by the points of the lattice from `first` on that its trials reach.
 
-A trial at x lies in the window of q when its *reach* is at most the window's *limit*:
+A trial at x lies in the window of q if its *reach* is at most the window's *limit*:
 
     euclidean   Σ (x_k − q_k)²      radius²
     manhattan   Σ |x_k − q_k|       radius
@@ -38,7 +38,7 @@ ORDERS = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}
 
 
 class Shifts(NamedTuple):
-    """Distorted trials, one shift a place; 0 held where a place has none.
+    """Distorted trials, one shift per place; `held` is 0 if a place has none.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Shifts(NamedTuple):
     held : integer array of shape (t,)
         Trials at the place with that shift.
     size : array of shape (t,) or None
-        What each of them counts for; None: 1.
+        How much each of them counts; None: 1.
     """
 
     values: Floats
@@ -65,11 +65,11 @@ class Shifts(NamedTuple):
         return Shifts(self.values[index], self.held[index], size)
 
     def sizes(self) -> Floats:
-        """Return what each trial counts for."""
+        """Return how much each trial counts."""
         return np.ones(len(self.values)) if self.size is None else self.size
 
     def total(self) -> int:
-        """Return what all count for, in units of the lattice."""
+        """Return how much all of them count, in units of the lattice."""
         if self.size is None:
             return int(self.held.sum(dtype=np.int64)) * int(lattice.UNIT)
         units = np.rint(self.size * lattice.UNIT).astype(np.int64)
@@ -89,7 +89,7 @@ class Shifts(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Points and the sums of the trials at each, one array row an axis or a statistic.
+    """Points and the sums of the trials at each; arrays have one row per axis or statistic.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ class Places(NamedTuple):
         Additive statistics, not negative. Any integer or boolean dtype goes in; an index holds
         the narrowest that will do, because a query is as fast as memory, and adds them up in int64.
     shifts : Shifts or None
-        Distorted trials, if there are any. A point with trials of several shifts is as many
-        places.
+        Distorted trials, if there are any. A point with trials of several shifts is one
+        place per shift.
     """
 
     axes: Floats
@@ -131,7 +131,7 @@ class Places(NamedTuple):
         )
 
     def where(self, mask: npt.NDArray[np.bool_] | slice) -> Places:
-        """Return the places that the mask or the slice names, an axis a row, as kernels want it."""
+        """Return the places selected by a mask or a slice, one row per axis, as kernels need it."""
         shifts = None if self.shifts is None else self.shifts.taken(mask)
         return Places(np.ascontiguousarray(self.axes[:, mask]), self.counts[:, mask], shifts)
 

@@ -1,4 +1,4 @@
-"""Every trial asked for every query: slow, plain NumPy, the oracle of the other indexes."""
+"""Every trial compared with every query: slow, plain NumPy, the oracle of the other indexes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Brute:
         return np.concatenate([np.empty((0, len(statistics)), np.int64), *blocks])
 
     def _statistics(self) -> Ints:
-        """Return the counts of each place and its shares in the lattice, a row each."""
+        """Return the counts of each place and its shares in the lattice, one row per statistic."""
         counts, shifts = self.places.counts, self.places.shifts
         if shifts is None:
             return counts

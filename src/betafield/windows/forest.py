@@ -85,7 +85,7 @@ class Forest:
         self.totals: Ints = np.zeros(0, dtype=np.int64)
         self.distorted = 0
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
-        # the state before, whose waiting batches nobody changes.
+        # the previous state, whose waiting batches are never changed.
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
         # Rows of the batches that wait, as long as any do.
         self._waiting_rows = 0
@@ -265,10 +265,10 @@ class Forest:
 
 
 class Standing:
-    """Queries that are asked again and again while trials come.
+    """Queries that are asked repeatedly while trials arrive.
 
-    A forest keeps its large indexes for as many trials as they have, so that what these said can be
-    kept too, and only small ones are asked again.
+    A forest keeps a large index until it has grown by as many trials again. So the answers of large
+    indexes can be kept too, and only small ones are asked again.
 
     Parameters
     ----------

@@ -45,14 +45,14 @@ from betafield.windows.marks import Marks, add_shares, marked, share_out
 from betafield.windows.zorder import Codes, codes
 
 LEAF = -1
-# Opening a node costs about as much as looking at this many places, which SIMD does fast.
+# Opening a node costs about as much as looking at this many places, which is fast with SIMD.
 LEAF_SIZE = 96
-# Trees of up to so many places hold their counts in int64, whatever these are: memory matters
-# little, and kernels need not be compiled for each width.
+# Trees of up to this many places hold all counts in int64: memory matters little there, and kernels
+# need not be compiled for each integer type.
 WIDE = 1 << 14
 # Queries that go down the tree together: many share a node, and their list stays in the cache.
 GROUP = 64
-# One level of the tree leaves at most one open sibling on the stack.
+# Each level of the tree leaves at most one open sibling on the stack.
 MAX_DEPTH = 160
 
 
@@ -132,7 +132,7 @@ def _order(code: Codes, places: Places, presorted: bool) -> npt.NDArray[np.intp]
 
 
 def _shared(code: Codes, axes: Floats) -> Codes:
-    """Return the codes that several points share, being too near for the grid."""
+    """Return the codes shared by several points, which are too close together for the grid."""
     pairs = np.flatnonzero(code[1:] == code[:-1])
     return code[pairs[np.any(axes[:, pairs] != axes[:, pairs + 1], axis=0)]]
 
@@ -163,7 +163,7 @@ def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
 
 @kernel
 def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: Ints) -> int:
-    """Fill in the nodes; return their number, or -1 where there is no room for all."""
+    """Fill in the nodes; return their number, or -1 if there is no room for all."""
     start[0], stop[0] = 0, code.size
     node, made = 0, 1
     while node < made:

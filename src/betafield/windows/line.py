@@ -1,16 +1,16 @@
 """One dimension: sorted places and prefix sums.
 
 A window [q − r, q + r] is a run of consecutive places, so its sums are the difference of two
-prefix sums, whatever it holds: all there is to do is to find its two ends. Prefix sums take
-eight bytes a statistic and place, so this is for few statistics, and not for distorted trials.
+prefix sums, whatever it holds; only its two ends must be found. Prefix sums take eight bytes per
+statistic and place, so this is for few statistics, and not for distorted trials.
 
-With many places that is a matter of memory, not of arithmetic. `levels[0]` holds the places,
+With many places, speed is limited by memory, not by arithmetic. `levels[0]` holds the places,
 each further level every eighth of the one before, until a level fits in the processor's cache.
-That one is galloped through from where the query before ended (queries come almost sorted from
-the forest); further down, the eight candidates are compared without a branch. Each level is a
-loop of its own over the queries, so that the loads of many queries are under way at once.
+That level is galloped through from where the previous query ended, because queries come almost
+sorted from the forest; further down, the eight candidates are compared without a branch. Each
+level is a loop of its own over the queries, so that loads for many queries overlap.
 
-NumPy finds the same ends by bisection for few queries, because users wait for compilers.
+NumPy finds the same ends for few queries, because users wait for compilers.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _searched(xs: Floats, queries: Floats, bound: float) -> Ints:
 
     Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # queries may be infinite
         ends = xs.searchsorted(queries + bound, side="right")
         reach = np.concatenate([[-np.inf], xs, [np.inf]])
         is_right = (reach[ends] - queries <= bound) & (reach[ends + 1] - queries > bound)

@@ -13,7 +13,7 @@ from betafield.server.problems import MEDIA_TYPE, Problem
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it; null for numbers that are none.
+    """Return a value as JSON; null for NaN and infinities.
 
     Examples
     --------

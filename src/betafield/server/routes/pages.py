@@ -52,7 +52,7 @@ def _exchanged(request: Request, token: str, path: str) -> Response:
 
 @router.get("/")
 async def index(request: Request, hub: Shared, token: str | None = None) -> Response:
-    """Show the studies of the server, to whoever started it."""
+    """List the studies of the server, for the holder of the server's token."""
     holder = holder_of(request, token or given_token(request))
     tokens.require(holder, None, ("owner",))
     if token is not None:
