@@ -32,7 +32,7 @@ test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
 test-paper: $(VENV)/.compiled  ## the paper's experiments alone, reduced
 	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
 
-test-long: $(VENV)/.compiled chromium  ## all tests, ten times as many generated cases, new ones each time; coverage
+test-long: $(VENV)/.compiled chromium  ## all tests, many times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
 	$(ONE_THREAD) $(BIN)/pytest --quiet -m '' tests/test_paper.py

@@ -1,8 +1,8 @@
 """Settings of all tests: how many cases, the same in every run but the long one.
 
-`make test` takes a quarter of the generated cases that a test says, and of matrices marked
-`sampled` a quarter of the cases, in which every value of every parameter is met; `make test-long`
-ten times as many generated cases as said, new ones each time, and every case of every matrix.
+`make test` takes a sixth of the generated cases that a test says, and of matrices marked
+`sampled` a sixth of the cases, in which every value of every parameter is met; `make test-long`
+twice as many generated cases as said, new ones each time, and every case of every matrix.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ settings.register_profile("plain", settings.get_profile("betafield"), max_exampl
 settings.register_profile(
     "long", settings.get_profile("betafield"), derandomize=False, print_blob=True
 )
-QUICK, FEWEST, MORE = 0.25, 10, 10  # the share of cases in quick runs, and times in long ones
+QUICK, FEWEST, MORE = 1 / 6, 5, 2  # the share of cases in quick runs, and times in long ones
 
 # Kernels as plain Python are run for their lines to be seen; compiled ones meet all cases.
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -63,7 +63,7 @@ def take(test, cases):
 
 
 def sampled(matrix):
-    """Return a quarter of the cases of a matrix, and more until every value is met.
+    """Return a sixth of the cases of a matrix, and more until every value is met.
 
     Always the same ones, whatever else there is: in the order of a hash of their names.
     """

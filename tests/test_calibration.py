@@ -47,10 +47,8 @@ from betafield.calibration import FieldCalibratedClassifier, Ranks
 
 D = 20
 SEEDS = range(5)
-MODELS = [
-    FieldCalibratedClassifier(),
-    FieldCalibratedClassifier(LinearSVC(random_state=0), cv=3, bandwidth=0.1),
-]
+MODELS = [FieldCalibratedClassifier()]
+LONG = [FieldCalibratedClassifier(LinearSVC(random_state=0), cv=3, bandwidth=0.1)]
 
 
 def linear_trials(t, seed, steepness=1.0):
@@ -101,11 +99,12 @@ def trials():
 # scikit-learn's checks.
 
 
-@scikit_learn.checked(*MODELS)
+@scikit_learn.checked(*MODELS, long=LONG)
 def test_scikit_learn_finds_no_fault(estimator, check):
     scikit_learn.run(estimator, check)
 
 
+@pytest.mark.long
 def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
     scikit_learn.run_elsewhere(FieldCalibratedClassifier)
 

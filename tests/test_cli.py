@@ -193,6 +193,7 @@ def lines_of_the_tutorial():
     return [line for block in blocks for line in block.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("always:X. left out")
 def test_every_line_of_the_tutorial_runs(say, here):
     lines = lines_of_the_tutorial()

@@ -24,6 +24,7 @@ for name, module in list(sys.modules.items()):
 NEEDED = ["_solve", "add_product", "eliminate"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("context", ["None", "contexts.guess_lapse(0.3, 0.05)"])
 def test_a_first_answer_compiles_each_of_a_few_kernels_once(d, context, tmp_path, monkeypatch):

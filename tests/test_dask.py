@@ -478,6 +478,7 @@ def asked_lazily(model, queries):
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bandwidth", [0.25, "loo", "auto"])
 @pytest.mark.parametrize("case", ["plain", "contexts", "texts"])
 def test_a_collection_of_points_is_answered_when_computed(case, bandwidth):
@@ -1059,6 +1060,7 @@ def sites(t=T, seed=5):
     return table, pd.Series(rng.random(t) < 0.3 + 0.4 * (site == "kiel"), name="died")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("n", [1, 3, 7])
 @pytest.mark.parametrize(
     "options", [{}, {"method": "process", "interactions": [("site", "old")], "scale": "range"}]

@@ -187,6 +187,7 @@ def test_a_worker_learns_from_many_partitions_together():
     assert "and " in max((each.name for each in many.windows_.kept), key=len)
 
 
+@pytest.mark.long
 def test_contexts_and_chosen_widths_on_a_cluster():
     data = distorted()
     one = Local("loo").fit(**data)
@@ -222,7 +223,8 @@ def test_the_trials_stay_on_the_workers(client):
     assert len(pickle.dumps(many.field_.told)) < 100_000
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 2))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_killed_workers_never_show(workers, seed):
     one = Local(0.1).fit(X, Y).posterior(QUERIES)
     rng = random.Random(seed)
@@ -381,7 +383,7 @@ def another():
         yield client
 
 
-@pytest.mark.parametrize("closed", ["client", "cluster"])
+@pytest.mark.parametrize("closed", ["client", pytest.param("cluster", marks=pytest.mark.long)])
 def test_a_client_or_cluster_that_is_closed_loses_the_trials_and_says_so(client, another, closed):
     with another.as_current():
         many = fitted()

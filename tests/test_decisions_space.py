@@ -140,6 +140,7 @@ def test_the_order_of_levels_does_not_matter():
     assert one[0, 1] > one[1, 1]
 
 
+@pytest.mark.long
 def test_participants_are_observed_as_categories(tmp_path):
     people = [f"p{i}" for i in range(5)]
     space = {"person": people, "dose": (0.0, 1.0)}

@@ -362,6 +362,7 @@ def learn(batches, share, width=0.25):
     return model
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("share", SHARINGS)
 @pytest.mark.parametrize("width", [0.25, "theory"])
@@ -378,6 +379,7 @@ def test_any_order_and_any_batches_give_the_same_bits(share, width, data):
     assert bits(learn(batches, share, width), X) == expected
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("share", SHARINGS)
 @pytest.mark.parametrize("width", [0.25, "theory"])

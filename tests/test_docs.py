@@ -46,8 +46,8 @@ def claims(name):
 
 
 ALL = [pytest.param(page, id=name_of(page)) for page in PAGES["pages"]()]
-# Of all pages these two take half of the time.
-LONG = ["docs/bandits.md", "docs/tutorial.md"]
+# Of all pages these take most of the time.
+LONG = ["docs/bandits.md", "docs/decisions.md", "docs/plots.md", "docs/tutorial.md"]
 WITH_CODE = [
     pytest.param(p, id=name_of(p), marks=[pytest.mark.long] * (name_of(p) in LONG))
     for p in PAGES["pages"]()

@@ -1037,8 +1037,8 @@ def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
     table = trials()
     table.loc[345, "dose"] = np.inf
     path = write(table, tmp_path / "a.csv")
-    refuse(path, "345", progress=True)
-    refuse(path, "345", progress=True)  # a second one could not start beside the first
+    refuse(path, "line 347", progress=True)
+    refuse(path, "line 347", progress=True)  # a second one could not start beside the first
     assert "bounds" in capsys.readouterr().err
 
 
@@ -1078,7 +1078,7 @@ def peak(path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux")
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [pytest.param(".csv", marks=pytest.mark.long), ".parquet"])
 def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
     rng = np.random.default_rng(0)
     places, peaks = np.round(rng.uniform(size=(1000, 2)), 3), []
@@ -1119,6 +1119,7 @@ def test_errors_name_the_line_on_which_a_row_begins(notes, end, blank, has_mark)
         )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("size", [3, 64, 1000])
 def test_rows_without_a_value_are_left_out_of_files(suffix, size, tmp_path):

@@ -216,6 +216,7 @@ def test_certificates_of_the_default_and_of_distorted_trials():
 # Calibration -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_million_probability_integral_transforms_are_uniform():
     """π from the prior, trials from π: the posterior's cdf at π is uniform, exactly."""
     rng = np.random.default_rng(0)

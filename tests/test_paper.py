@@ -58,7 +58,7 @@ def quick(tmp_path_factory, sizes):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not first.exists():
             cache = tmp_path_factory.mktemp("paper")
-            main(["--quick", "--cache", str(cache)], sizes)
+            main(["--quick", "--cache", str(cache), "--jobs", "1"], sizes)
             cache.rename(first)
     return Path(shutil.copytree(first, tmp_path_factory.mktemp("paper") / "own"))
 
@@ -300,6 +300,7 @@ def test_workers_that_end_while_work_is_left_lose_none(tmp_path):
     assert [one.get(unit) for unit in units] == [two.get(unit) for unit in units]
 
 
+@pytest.mark.long
 def test_a_unit_that_ends_every_worker_is_named(tmp_path):
     worker, cache = mortal("always", tmp_path / "marks"), Cache(tmp_path / "kept")
     ours = psutil.Process()

@@ -108,7 +108,7 @@ def taught(options, batches):
 
 # A case settles ten models, so that this takes half a minute where nothing else runs.
 @pytest.mark.timeout(3_600)
-@settings(max_examples=50)
+@settings(max_examples=15)
 @given(case=cases(), ask=st.booleans())
 def test_a_loaded_model_answers_and_goes_on_as_the_saved_one(case, ask, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()

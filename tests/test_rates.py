@@ -183,6 +183,7 @@ def test_lapses_against_a_grid_of_models(number, near, monkeypatch):
     np.testing.assert_allclose(post.std(), expected[3], atol=near)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_two_vague_rates_of_outcomes_that_say_nothing_stay_near_what_was_believed(seed):
     """Their nodes wander, and weights must be those of the last ones."""
@@ -245,6 +246,7 @@ def test_a_rate_that_is_all_but_known_is_a_known_one(options):
     assert other.rates_["lapse"].mean()[0] == pytest.approx(0.04, abs=1e-5)
 
 
+@pytest.mark.long
 def test_two_rates_at_once():
     X, y = trials(300)
     found = model().fit(X, y, context=contexts.guess_lapse(Unknown(50, 50), Unknown(1.5, 30)))

@@ -161,6 +161,7 @@ def test_far_from_all_trials_the_base_rate_remains():
     assert away > 3 * amid
 
 
+@pytest.mark.long
 def test_one_outlier_changes_little_elsewhere():
     errors = []
     for seed in range(6):
@@ -199,6 +200,7 @@ def test_effects_of_days_are_found():
     assert np.mean((low < truth) & (truth < high)) > 0.9
 
 
+@pytest.mark.long
 def test_three_classes_add_up_and_predict_well():
     X, y = load_iris(return_X_y=True)
     chances = cross_val_predict(SmoothBetaClassifier(), X, y, cv=5, method="predict_proba")

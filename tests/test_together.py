@@ -116,6 +116,7 @@ def test_rows_that_do_not_vary_are_told_so():
 # What is kept.
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 1000),

@@ -258,6 +258,7 @@ def test_a_plane_and_the_globe_undo_each_other(seed):
     assert np.all(np.abs(flat - along) <= 0.16 * along + 1e-6)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("method", ["auto", "windows"])
 def test_orders_batches_merges_and_files_change_nothing(name, method, tmp_path):
@@ -286,6 +287,7 @@ def test_orders_batches_merges_and_files_change_nothing(name, method, tmp_path):
         assert np.array_equal(model.settle().predict_proba(asked), expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", EVERY)
 def test_all_questions_are_answered(name):
     options, columns = EVERY[name]

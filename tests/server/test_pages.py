@@ -264,6 +264,7 @@ def test_an_experiment_runs_from_loading_to_the_last_trial(server, visit):
         assert visitor.outside(server.address) == []
 
 
+@pytest.mark.long
 def test_answers_survive_a_network_that_fails_and_a_page_that_is_left(server, visit):
     study = made(server, {"contrast": (0.2, 0.9)}, strategy="sobol")
     with study, Proxy(server.address, seed=1, most=2500) as proxy:

@@ -151,7 +151,7 @@ class Space:
         Examples
         --------
         >>> space = Space.of({"eye": ["left", "right"], "dose": (0, 1)})
-        >>> space.coded(np.array([[1.0, 0.5]]), [0])[0, 0] == categories.code("right")
+        >>> bool(space.coded(np.array([[1.0, 0.5]]), [0])[0, 0] == categories.code("right"))
         True
         """
         if not len(columns):
