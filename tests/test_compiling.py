@@ -21,7 +21,7 @@ for name, module in list(sys.modules.items()):
                 print(*[each.__name__] * len(each.signatures))
 """
 # Dense linear algebra, whose sums have a fixed order: in NumPy it would be slow.
-NEEDED = ["_solve", "add_product", "eliminate"]
+NEEDED = ["_solve", "add_product", "add_rows", "eliminate"]
 
 
 @pytest.mark.sampled

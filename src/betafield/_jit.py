@@ -12,6 +12,7 @@ with held():
 F = TypeVar("F", bound=Callable[..., object])
 _njit: Any = numba.njit  # its types lack some of its options
 _general: Any = numba.types.unliteral
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -21,13 +22,14 @@ def kernel(function: F) -> F:
     Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
     a trial that lies exactly on the border of a window.
     """
-    compiled = _njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled = _njit(**_OPTIONS)(function)
     return cast("F", _whole(_of_any_value(compiled)))
 
 
 def inlined(function: F) -> F:
-    """Mark a part of a kernel that is copied into its callers, and compiled with them only."""
-    return cast("F", _njit(nogil=True, inline="always")(function))
+    """Mark a part of a kernel that is copied into its callers' loops."""
+    compiled = _njit(**_OPTIONS, forceinline=True)(function)
+    return cast("F", _whole(_of_any_value(compiled)))
 
 
 def _of_any_value(compiled: Any) -> Any:

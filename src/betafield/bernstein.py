@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from betafield._rows import distinct
+
 Floats = npt.NDArray[np.float64]
 
 # Degree beyond which binomial coefficients leave the range of floats.
@@ -131,7 +133,7 @@ def image(coefficients: Floats, low: Floats, high: Floats) -> tuple[Floats, Floa
     rows = np.atleast_2d(coefficients)
     which = np.broadcast_to(np.arange(len(rows)), len(low))
     least, most = np.empty(len(low)), np.empty(len(low))
-    kinds, kind = np.unique(rows, axis=0, return_inverse=True)
+    kinds, kind = distinct(rows)
     for i, row in enumerate(kinds):
         mine = kind.reshape(-1)[which] == i
         least[mine], most[mine] = _image(row, low[mine], high[mine])

@@ -153,11 +153,9 @@ def _coded(
     size = table.shape[0] if table is not None else len(_as_cells(cells))
     out = np.empty((size, features.number))
     if features.numeric:
-        if table is not None:
-            some: Any = table[:, features.numeric].to_native()
-        else:
-            some = _as_cells(cells)[:, features.numeric]
-        out[:, features.numeric] = _numbers(some, header, name)
+        numeric = features.numeric if known.columns else slice(None)
+        some: Any = _as_cells(cells)[:, numeric] if table is None else table[:, numeric].to_native()
+        out[:, numeric] = _numbers(some, header, name)
     found = []
     for a in known.columns:
         column = table[:, a].to_list() if table is not None else _as_cells(cells)[:, a].tolist()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from betafield.windows import Brute, KDTree, Line, Places, line
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate, metric_code
-from betafield.windows.kdtree import LEAF, LEAF_SIZE, WIDE
+from betafield.windows.kdtree import LEAF, LEAF_SIZE
 
 METRICS = [EUCLIDEAN, CHEBYSHEV, MANHATTAN]
 # By kernels, however few queries there are, and without.
@@ -172,7 +172,7 @@ def test_counts_of_any_size_are_held_and_summed_exactly(d, most):
 
 
 def test_yes_and_no_take_a_byte_a_place():
-    n = WIDE + 1  # smaller trees need not be that small
+    n = 20_000
     axes = np.array([np.arange(n), np.zeros(n)], dtype=float)
     index = KDTree.build(Places(axes, np.arange(2 * n).reshape(2, n) % 2 == 0), EUCLIDEAN)
     assert index.places.counts.nbytes == 2 * n

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from betafield import checks
+from betafield._rows import distinct
 from betafield.methods import AnyField
 from betafield.monotone import Monotone
 from betafield.posteriors import LatentNormal, Sampled
@@ -256,7 +257,10 @@ def _labels(by: Any) -> npt.NDArray[Any]:
         raise ValueError(
             f"by row {missing[0]}: found {labels.ravel()[missing[0]]!r}; every row needs an area"
         )
-    return labels.astype(str) if labels.dtype == object else labels
+    try:
+        return labels.astype(str) if labels.dtype == object else labels
+    except ValueError as error:  # of what is no label, such as a list
+        raise ValueError(f"by: found what is no label: {error}") from error
 
 
 # Processes and their windows ---------------------------------------------------------------
@@ -461,7 +465,7 @@ def independent(moves: Floats, x: Floats) -> Floats:
     """Return the same of a field that is independent at different points."""
     if not len(x):
         return np.zeros((len(moves), len(moves)))
-    _, place = np.unique(x, axis=0, return_inverse=True)
+    _, place = distinct(x)
     place = place.ravel()
     sums = np.stack([np.bincount(place, each).astype(np.float64) for each in moves])
     return _product(sums, sums.T)

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import contexts, lattice
+from betafield._rows import distinct
 from betafield.evidence.columns import (
     FRACTIONS,
     MOST,
@@ -263,9 +264,9 @@ def _numbered(
 ) -> tuple[tuple[Polynomial, ...], Ints]:
     """Return all polynomials counted, and the number of each row's among them."""
     rows = likelihood / likelihood.max(axis=1, keepdims=True)
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    found, which = distinct(rows)
     places = {polynomial: i for i, polynomial in enumerate(known)}
-    numbers = [places.setdefault(tuple(row), len(places)) for row in distinct.tolist()]
+    numbers = [places.setdefault(tuple(row), len(places)) for row in found.tolist()]
     _require_few(len(places))
     return tuple(places), np.array(numbers, dtype=np.int64)[which.reshape(-1)]
 

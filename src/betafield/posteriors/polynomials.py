@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 from scipy.optimize import elementwise
 
+from betafield._rows import distinct
 from betafield.bernstein import derivative, halves, scaled_at_log_odds, value_at_log_odds
 
 Floats = npt.NDArray[np.float64]
@@ -45,15 +46,15 @@ class Pieces(NamedTuple):
 
 def monotone_pieces(coefficients: Floats) -> Pieces:
     """Return the pieces of the polynomials (m, p + 1)."""
-    distinct, which = np.unique(coefficients, axis=0, return_inverse=True)
-    ends = _without_duplicates(_with_both_ends(*_possible_turns(distinct), len(distinct)))
-    values = _values_at_ends(distinct, ends)
+    kinds, which = distinct(coefficients)
+    ends = _without_duplicates(_with_both_ends(*_possible_turns(kinds), len(kinds)))
+    values = _values_at_ends(kinds, ends)
     # A possible turn through which f just goes on rising, or falling, is none.
     steps = np.diff(values)
     ends[:, 1:-1][steps[:, :-1] * steps[:, 1:] > 0.0] = ONE
     ends.sort(axis=1)
     ends = ends[:, : 1 + max(1, int((ends < ONE).sum(axis=1).max(initial=0)))]
-    return Pieces(ends[which], _values_at_ends(distinct, ends)[which])
+    return Pieces(ends[which], _values_at_ends(kinds, ends)[which])
 
 
 def _values_at_ends(coefficients: Floats, ends: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._locks import cached
+from betafield._rows import distinct
 from betafield.process import cosines, linear, wrapped
 from betafield.process.basis import Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Whole
@@ -232,7 +233,7 @@ class Levelled:
     def _frequencies(self) -> tuple[Ints, Ints]:
         """The frequencies of the other features, each once, and which of them functions have."""
         J = self.basis.J[:, self._others_of]
-        found, which = np.unique(J, axis=0, return_inverse=True)
+        found, which = distinct(J)
         return found, which.ravel()
 
     @cached

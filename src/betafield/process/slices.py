@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield._rows import distinct
 from betafield.process.isotonic import isotonic
 
 Floats = npt.NDArray[np.float64]
@@ -155,7 +156,7 @@ def at_points(draw: Draw, size: int, grid: Slice, points: Floats) -> Floats:
     """
     others = points.copy()
     others[:, list(grid.features)] = 0.0
-    rows, which = np.unique(others, axis=0, return_inverse=True)
+    rows, which = distinct(others)
     order, counts = np.argsort(which.ravel(), kind="stable"), np.bincount(which.ravel())
     mine = np.split(order, np.cumsum(counts)[:-1])
     out = np.empty((size, len(points)))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import families
+from betafield._rows import distinct
 from betafield.families import Rate
 from betafield.process.blocks import Arrangement, Column, coordinates
 from betafield.process.boxes import Box
@@ -108,7 +109,7 @@ class Sums(NamedTuple):
         if self.is_apart:
             return listed(x, *self[1:5])._replace(columns=tuple(columns))
         # One level per combination, whatever the number of columns.
-        every, which = np.unique(x[:, d:], axis=0, return_inverse=True)
+        every, which = distinct(x[:, d:])
         last = max(len(every) - 1, 1)
         joint = np.column_stack([x[:, :d], which.ravel() / last])
         kept = (*(None,) * d, np.arange(len(every)) / last)

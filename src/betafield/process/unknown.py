@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import betaln, logsumexp
 
+from betafield._rows import distinct
 from betafield.families import Rate, means
 from betafield.process.basis import Effects, Prior
 from betafield.process.finding import alone, find
@@ -173,7 +174,7 @@ def _log_density(x: Floats, alpha: float, beta: float) -> Floats:
 
 def _possible(nodes: Nodes, rows: Rows, rates: tuple[Rate, ...]) -> Nodes:
     """Return the nodes at which no context turns around, or all nodes if there are none."""
-    corners = np.unique(rows.context, axis=0)
+    corners = distinct(rows.context)[0]
     usual = _rise(at(corners, means(rates)))
     kept = np.array([np.all(_rise(at(corners, each)) * usual >= 0.0) for each in nodes.rates])
     if not kept.any():

@@ -45,14 +45,11 @@ from betafield.windows.marks import Marks, add_shares, marked, share_out
 from betafield.windows.zorder import Codes, codes
 
 LEAF = -1
-# Opening a node costs about as much as looking at this many places, which is fast with SIMD.
+# Opening a node costs about as much as looking at this many places, which SIMD does fast.
 LEAF_SIZE = 96
-# Trees of up to this many places hold all counts in int64: memory matters little there, and kernels
-# need not be compiled for each integer type.
-WIDE = 1 << 14
 # Queries that go down the tree together: many share a node, and their list stays in the cache.
 GROUP = 64
-# Each level of the tree leaves at most one open sibling on the stack.
+# One level of the tree leaves at most one open sibling on the stack.
 MAX_DEPTH = 160
 
 
@@ -103,8 +100,6 @@ class KDTree:
         if shared.size:
             places = _brought_together(code, shared, places)
             code = codes(places.axes)
-        if places.size <= WIDE:
-            places = places._replace(counts=places.counts.astype(np.int64))
         span = places.span
         return cls(places, _summed(*_split(code), places, span), metric, span)
 
@@ -120,7 +115,7 @@ class KDTree:
         axes, counts, shifts = self.places
         marks = marked(shifts, self.span[0], LEAF_SIZE)
         reach = limit(radius, self.metric)
-        _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, _room(), out)
+        _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, out)
         return out
 
 
@@ -132,7 +127,7 @@ def _order(code: Codes, places: Places, presorted: bool) -> npt.NDArray[np.intp]
 
 
 def _shared(code: Codes, axes: Floats) -> Codes:
-    """Return the codes shared by several points, which are too close together for the grid."""
+    """Return the codes that several points share, being too near for the grid."""
     pairs = np.flatnonzero(code[1:] == code[:-1])
     return code[pairs[np.any(axes[:, pairs] != axes[:, pairs + 1], axis=0)]]
 
@@ -163,7 +158,7 @@ def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
 
 @kernel
 def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: Ints) -> int:
-    """Fill in the nodes; return their number, or -1 if there is no room for all."""
+    """Fill in the nodes; return their number, or -1 where there is no room for all."""
     start[0], stop[0] = 0, code.size
     node, made = 0, 1
     while node < made:
@@ -179,18 +174,17 @@ def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: In
     return made
 
 
-@inlined
+@kernel
 def _middle(code: Codes, start: int, stop: int) -> int:
     """Return where the highest bit that differs in the range turns from 0 to 1."""
     differ = code[start] ^ code[stop - 1]
+    if differ == np.uint64(0):
+        return (start + stop) >> 1
     bit = np.uint64(1)
     while differ > np.uint64(1):
         differ >>= np.uint64(1)
         bit <<= np.uint64(1)
     low, high = start, stop - 1
-    if differ == np.uint64(0):
-        high = (start + stop) >> 1
-        low = high
     while high - low > 1:
         middle = (low + high) >> 1
         if code[middle] & bit:
@@ -205,6 +199,7 @@ def _summed(
 ) -> Nodes:
     """Return the nodes with their boxes and sums."""
     box = np.empty((child.size, 2, len(places.axes)))
+    box[:, 0], box[:, 1] = np.inf, -np.inf
     sums = np.zeros((child.size, places.width + span[1]), dtype=np.int64)
     used = np.flatnonzero(places.counts.any(axis=1))
     nodes = Nodes(child, start, stop, box, sums, used)
@@ -215,61 +210,36 @@ def _summed(
 @kernel
 def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any], marks: Marks | None) -> None:
     """Take boxes and sums of leaves from their places, of other nodes from their children."""
-    child, starts, stops, box, sums, _ = nodes
+    child, box, sums = nodes.child, nodes.box, nodes.sums
     for node in range(child.size - 1, -1, -1):
         first = child[node]
         if first == LEAF:
-            start, stop = starts[node], stops[node]
-            _fill_leaf(box, sums, node, axes, counts, start, stop)
+            _fill_leaf(nodes, node, axes, counts)
             if marks is not None:
+                start, stop = nodes.start[node], nodes.stop[node]
                 share_out(marks, start, stop)
                 for j in range(stop - start):
                     if marks.held[start + j]:
                         add_shares(marks, j, sums[node, counts.shape[0] :])
         else:
             for k in range(axes.shape[0]):
-                low, other = box[first, 0, k], box[first + 1, 0, k]
-                box[node, 0, k] = low if low < other else other
-                high, other = box[first, 1, k], box[first + 1, 1, k]
-                box[node, 1, k] = high if high > other else other
+                box[node, 0, k] = min(box[first, 0, k], box[first + 1, 0, k])
+                box[node, 1, k] = max(box[first, 1, k], box[first + 1, 1, k])
             for k in range(sums.shape[1]):
                 sums[node, k] = sums[first, k] + sums[first + 1, k]
 
 
 @inlined
-def _fill_leaf(
-    box: Floats,
-    sums: Ints,
-    node: int,
-    axes: Floats,
-    counts: npt.NDArray[Any],
-    start: int,
-    stop: int,
-) -> None:
+def _fill_leaf(nodes: Nodes, node: int, axes: Floats, counts: npt.NDArray[Any]) -> None:
     """Take the box of a leaf and the sums of its counts from its places."""
+    box, sums = nodes.box, nodes.sums
     for k in range(axes.shape[0]):
-        low, high = np.inf, -np.inf
-        for i in range(start, stop):
-            x = axes[k, i]
-            low = x if x < low else low
-            high = x if x > high else high
-        box[node, 0, k], box[node, 1, k] = low, high
+        for i in range(nodes.start[node], nodes.stop[node]):
+            box[node, 0, k] = min(box[node, 0, k], axes[k, i])
+            box[node, 1, k] = max(box[node, 1, k], axes[k, i])
     for k in range(counts.shape[0]):
-        for i in range(start, stop):
+        for i in range(nodes.start[node], nodes.stop[node]):
             sums[node, k] += counts[k, i]
-
-
-def _room() -> tuple[Floats, Ints, Ints, Ints]:
-    """Return room for what `_sums` keeps: reaches, masks, frames, and queries that cross borders.
-
-    A frame is a node to open and where the queries stand whose border it meets.
-    """
-    return (
-        np.empty(LEAF_SIZE),
-        np.empty(LEAF_SIZE, dtype=np.int64),
-        np.empty((MAX_DEPTH, 3), dtype=np.int64),
-        np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64),
-    )
 
 
 @kernel
@@ -281,36 +251,43 @@ def _sums(
     queries: Floats,
     limit: float,
     metric: int,
-    room: tuple[Floats, Ints, Ints, Ints],
     out: Ints,
 ) -> None:
-    child, starts, stops, box, sums, used = nodes
-    reach, inside, frames, crossing = room
+    child = nodes.child
+    reach, inside = np.empty(LEAF_SIZE), np.empty(LEAF_SIZE, dtype=np.int64)
+    # A frame is a node to open and where in `crossing` the queries stand whose border it meets.
+    frames = np.empty((MAX_DEPTH, 3), dtype=np.int64)
+    crossing = np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64)
     for start in range(0, queries.shape[0], GROUP):
-        begin, end, top = 0, queries.shape[0] - start, 0
-        end = end if end < GROUP else GROUP
+        begin, end, top = 0, min(GROUP, queries.shape[0] - start), 0
         for j in range(end):
             crossing[j] = start + j
         # The root is treated like every other node: as the only child of a node above it.
         first, last = 0, 1
         while True:
-            free = end
+            room = end
             for node in range(first, last):
-                mine = free
-                free = _meet(
-                    box, sums, node, queries, limit, metric, crossing, begin, end, free, out
-                )
-                if free > mine and child[node] == LEAF:
-                    low, high = starts[node], stops[node]
-                    if marks is not None:
-                        share_out(marks, low, high)
-                    for j in range(mine, free):
-                        i = crossing[j]
-                        measure(axes, low, high, queries, i, metric, reach)
-                        _look(counts, used, marks, low, high, limit, reach, inside, out, i)
-                    free = mine
-                elif free > mine:
-                    frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, free
+                mine = room
+                room = _meet(nodes, node, queries, limit, metric, crossing, begin, end, room, out)
+                if child[node] == LEAF:
+                    near = crossing[mine:room]
+                    _look(
+                        nodes,
+                        node,
+                        axes,
+                        counts,
+                        marks,
+                        queries,
+                        near,
+                        limit,
+                        metric,
+                        reach,
+                        inside,
+                        out,
+                    )
+                    room = mine
+                elif room > mine:
+                    frames[top, 0], frames[top, 1], frames[top, 2] = node, mine, room
                     top += 1
             if top == 0:
                 break
@@ -322,8 +299,7 @@ def _sums(
 
 @inlined
 def _meet(
-    box: Floats,
-    sums: Ints,
+    nodes: Nodes,
     node: int,
     queries: Floats,
     limit: float,
@@ -331,50 +307,54 @@ def _meet(
     crossing: Ints,
     begin: int,
     end: int,
-    free: int,
+    room: int,
     out: Ints,
 ) -> int:
     """Add the node to those queries from begin to end whose window holds it whole.
 
-    Those whose border it crosses are listed from `free` on; return where their list ends.
+    Those whose border it crosses are listed from `room` on; return where their list ends.
     """
     for j in range(begin, end):
         i = crossing[j]
-        nearest, farthest = corners(box, node, queries, i, metric)
+        nearest, farthest = corners(nodes.box, node, queries, i, metric)
         if farthest <= limit:
             for k in range(out.shape[1]):
-                out[i, k] += sums[node, k]
+                out[i, k] += nodes.sums[node, k]
         elif nearest <= limit:
-            crossing[free] = i
-            free += 1
-    return free
+            crossing[room] = i
+            room += 1
+    return room
 
 
 @inlined
 def _look(
+    nodes: Nodes,
+    node: int,
+    axes: Floats,
     counts: npt.NDArray[Any],
-    used: npt.NDArray[np.intp],
     marks: Marks | None,
-    low: int,
-    high: int,
+    queries: Floats,
+    near: Ints,
     limit: float,
+    metric: int,
     reach: Floats,
     inside: Ints,
     out: Ints,
-    i: int,
 ) -> None:
-    """Add those places of a leaf that lie in the window of a query; a mask has all bits set."""
-    for j in range(high - low):
-        inside[j] = -np.int64(reach[j] <= limit)
-    for k in range(used.size):
-        count, total = used[k], np.int64(0)
-        for j in range(high - low):
-            total += np.int64(counts[count, low + j]) & inside[j]
-        out[i, count] += total
-    if marks is not None:
-        for j in range(high - low):
-            if reach[j] <= limit and marks.held[low + j]:
-                add_shares(marks, j, out[i, counts.shape[0] :])
+    """Add those places of a leaf that lie in the windows of the queries near it."""
+    start, stop = nodes.start[node], nodes.stop[node]
+    if marks is not None and near.size:
+        share_out(marks, start, stop)
+    for i in near:
+        measure(axes, start, stop, queries, i, metric, reach)
+        for j in range(stop - start):
+            inside[j] = -np.int64(reach[j] <= limit)
+        for k in nodes.used:
+            out[i, k] += _masked(counts[k, start:stop], inside)
+        if marks is not None:
+            for j in range(stop - start):
+                if reach[j] <= limit and marks.held[start + j]:
+                    add_shares(marks, j, out[i, counts.shape[0] :])
 
 
 @inlined
@@ -384,15 +364,12 @@ def corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tup
     for k in range(queries.shape[1]):
         q = queries[i, k]
         below, above = box[node, 0, k] - q, q - box[node, 1, k]
-        near = below if below > above else above
-        near = near if near > 0.0 else 0.0
-        far = -below if below < above else -above
+        near, far = max(below, above, 0.0), max(-below, -above)
         if metric == EUCLIDEAN:
             nearest += near * near
             farthest += far * far
         elif metric == CHEBYSHEV:
-            nearest = near if near > nearest else nearest
-            farthest = far if far > farthest else farthest
+            nearest, farthest = max(nearest, near), max(farthest, far)
         else:
             nearest += near
             farthest += far
@@ -408,18 +385,25 @@ def measure(
 ) -> None:
     """Compute the reach of each place from start to stop."""
     n = stop - start
-    for j in range(n):
-        reach[j] = 0.0
+    reach[:n] = 0.0
     for k in range(queries.shape[1]):
-        q = queries[i, k]
+        axis, q = axes[k, start:stop], queries[i, k]
         if metric == EUCLIDEAN:
             for j in range(n):
-                apart = axes[k, start + j] - q
+                apart = axis[j] - q
                 reach[j] += apart * apart
         elif metric == CHEBYSHEV:
             for j in range(n):
-                apart = abs(axes[k, start + j] - q)
-                reach[j] = apart if apart > reach[j] else reach[j]
+                reach[j] = max(reach[j], abs(axis[j] - q))
         else:
             for j in range(n):
-                reach[j] += abs(axes[k, start + j] - q)
+                reach[j] += abs(axis[j] - q)
+
+
+@inlined
+def _masked(column: npt.NDArray[Any], inside: Ints) -> np.int64:
+    """Return the sum of a count over the places whose mask has all bits set."""
+    total = np.int64(0)
+    for j in range(column.size):
+        total += np.int64(column[j]) & inside[j]
+    return total

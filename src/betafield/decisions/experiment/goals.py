@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, checks
+from betafield._rows import distinct
 from betafield.decisions.space import Space
 from betafield.distorted import one_context
 from betafield.field import Field
@@ -329,7 +330,7 @@ class Compare(Goal):
     def only(self, space: Space) -> Floats:
         """Return the points, which must be different and within the space."""
         rows = np.array([space.row(f"points[{i}]", point) for i, point in enumerate(self.points)])
-        if len(np.unique(rows, axis=0)) < len(rows):
+        if len(distinct(rows)[0]) < len(rows):
             raise ValueError("points: found one of them twice; they must be different")
         return rows
 

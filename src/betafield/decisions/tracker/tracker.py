@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from betafield import checks, distorted, priors, trials
 from betafield._locks import writing
+from betafield._rows import distinct
 from betafield.decisions.tracker.cells import Cells, box, given_places, grid, parts
 from betafield.decisions.tracker.file import OPTIONS, load, save
 from betafield.decisions.tracker.memory import Forgetting, Memory, checked_times
@@ -420,7 +421,7 @@ def _distortion(
             f"context: found {rows.shape[1]} coefficients; two are needed, the probabilities "
             "of the event at risks of 0 and 1"
         )
-    every = known | {tuple(row) for row in np.unique(rows, axis=0).tolist()}
+    every = known | {tuple(row) for row in distinct(rows)[0].tolist()}
     if len(every) > MOST_CONTEXTS:
         raise ValueError(
             f"context: found {len(every)} different ones; at most {MOST_CONTEXTS} are possible, "

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield import lattice
+from betafield._rows import distinct
 from betafield.posteriors.quadrature.layout import (
     CELLS,
     EDGE,
@@ -43,7 +44,7 @@ def _powers(rows: bytes, width: int) -> Floats:
     result = np.zeros((len(polynomials), 5 + width + KNOWN_SLOPES))
     there = polynomials > 0.0
     spans = np.stack([there.argmax(axis=1), p - there[:, ::-1].argmax(axis=1)], axis=1)
-    for low, high in np.unique(spans, axis=0).tolist():
+    for low, high in distinct(spans)[0].tolist():
         alike = np.flatnonzero((spans == (low, high)).all(axis=1))
         size = max(1, BLOCK // ((high - low + 1) * max(KNOWN_SLOPES, high - low)))
         for start in range(0, len(alike), size):

@@ -1,0 +1,27 @@
+"""Rows of numbers that are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from betafield._interrupts import held
+
+
+def distinct(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the distinct rows, sorted, and which of them each row is.
+
+    An interrupt waits: NumPy compares rows by Python code of its own, and says that they cannot be
+    compared if an exception comes up there.
+
+    Examples
+    --------
+    >>> rows, which = distinct(np.array([[0.5, 1.0], [0.0, 1.0], [0.5, 1.0]]))
+    >>> rows.tolist(), which.tolist()
+    ([[0.0, 1.0], [0.5, 1.0]], [1, 0, 1])
+    """
+    with held():
+        found, which = np.unique(rows, axis=0, return_inverse=True)
+    return found, which.reshape(-1)
