@@ -11,7 +11,9 @@ import numpy as np
 
 from betafield import SmoothBetaClassifier, contexts
 
-T = 300
+# Fewer trials and questions are answered without kernels; counts are held in as few bytes as will do.
+T = 3_000
+MOST = [1, 2**10, 2**20, 2**40]
 
 
 def fits(kind):
@@ -22,6 +24,9 @@ def fits(kind):
             (SmoothBetaClassifier(0.3), {}),
             (SmoothBetaClassifier(), {}),
             (SmoothBetaClassifier("loo"), {"sample_weight": rng.integers(1, 4, T) / 2}),
+            *((SmoothBetaClassifier(0.1), {"sample_weight": np.full(T, most)}) for most in MOST),
+            (SmoothBetaClassifier(), {"groups": rng.integers(0, 40, T)}),
+            (SmoothBetaClassifier(monotonic_cst=[1]), {}),
         ]
     affine = contexts.guess_lapse(rng.choice([0.1, 0.3], T), 0.1)
     return [
@@ -36,9 +41,16 @@ def compile_for(kind):
     X, y = rng.uniform(size=(T, 2)), rng.integers(0, 2, T)
     for d in (1, 2):
         for model, more in fits(kind):
+            if model.monotonic_cst is not None:
+                model.set_params(monotonic_cst=[1] + [0] * (d - 1))
             model.fit(X[:, :d], y, **more).partial_fit(X[:, :d], y, **more)
+            model.posterior(X[:, :d]).mean()
             posterior = model.posterior(X[:5, :d])
             posterior.mean(), posterior.pdf(0.5), posterior.interval(), posterior.sample(2)
+    if kind == "plain":
+        level = rng.integers(0, 40, T)  # of a category, and of a feature that has few values
+        SmoothBetaClassifier(categorical_features=[1]).fit(np.column_stack([X[:, 0], level]), y)
+        SmoothBetaClassifier().fit(np.column_stack([X[:, 0], level]), y)
 
 
 def main():
