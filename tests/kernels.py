@@ -11,7 +11,7 @@ import numpy as np
 
 from betafield import SmoothBetaClassifier, contexts
 
-# Fewer trials and questions are answered without kernels; counts are held in as few bytes as will do.
+# Fewer trials and questions need no kernels; counts are held in as few bytes as will do.
 T = 3_000
 MOST = [1, 2**10, 2**20, 2**40]
 

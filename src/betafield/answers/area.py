@@ -259,8 +259,8 @@ def _labels(by: Any) -> npt.NDArray[Any]:
         )
     try:
         return labels.astype(str) if labels.dtype == object else labels
-    except ValueError as error:  # of what is no label, such as a list
-        raise ValueError(f"by: found what is no label: {error}") from error
+    except ValueError as error:  # such as a list, or a number of thousands of digits
+        raise ValueError("by: found what is no label; texts or numbers are needed") from error
 
 
 # Processes and their windows ---------------------------------------------------------------
