@@ -153,8 +153,14 @@ def resident(field: str) -> int:
 @contextmanager
 def cluster(n_workers: int) -> Iterator[Client]:
     """Worker processes of one thread, that nobody else can reach, with all code compiled."""
-    # A worker that was killed may come back late.
-    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    # A worker that was killed may come back late. Dask gives up a task during which some workers
+    # died, and remembers that while the same collection is fitted again and again.
+    patient = dask.config.set(
+        {
+            "distributed.deploy.lost-worker-timeout": "10 minutes",
+            "distributed.scheduler.allowed-failures": 1_000,
+        }
+    )
     with (
         patient,
         LocalCluster(
