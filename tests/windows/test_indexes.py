@@ -1,5 +1,6 @@
 """Every index against `Brute`, and `Brute` against the definition in exact arithmetic."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -169,6 +170,19 @@ def test_counts_of_any_size_are_held_and_summed_exactly(d, most):
     index = kind(d).build(Places(axes, np.array([[most - 1, most, 1]])), CHEBYSHEV)
     assert index.sums(np.zeros((1, d)), 2.0).tolist() == [[2 * most]]
     assert sorted(index.places.counts[0].tolist()) == sorted([most - 1, most, 1])
+
+
+def test_a_question_along_a_line_copies_no_places():
+    n = 200_000
+    places = Places(np.arange(float(n))[None], np.ones((1, n), dtype=np.int64))
+    index, query = Line.build(places, CHEBYSHEV), np.array([[5_000.0]])
+    index.sums(query, 10.0)
+    tracemalloc.start()
+    try:
+        assert index.sums(query, 10.0).tolist() == [[21]]
+        assert tracemalloc.get_traced_memory()[1] < n
+    finally:
+        tracemalloc.stop()
 
 
 def test_yes_and_no_take_a_byte_a_place():

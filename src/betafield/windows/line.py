@@ -102,11 +102,14 @@ def _searched(xs: Floats, queries: Floats, bound: float) -> Ints:
 
     Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
     """
+    if not xs.size:
+        return np.zeros(len(queries), dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):  # queries may be infinite
         ends = xs.searchsorted(queries + bound, side="right")
-        reach = np.concatenate([[-np.inf], xs, [np.inf]])
-        is_right = (reach[ends] - queries <= bound) & (reach[ends + 1] - queries > bound)
-        wrong = np.flatnonzero(~is_right)
+        # Neighbours are looked up where they are: a copy of all places would cost more than asking.
+        is_above = (ends == xs.size) | (xs.take(ends, mode="clip") - queries > bound)
+        is_within = (ends == 0) | (xs.take(ends - 1, mode="clip") - queries <= bound)
+        wrong = np.flatnonzero(~(is_above & is_within))
         ends[wrong] = _bisected(xs, queries[wrong], bound)
     return ends
 
