@@ -133,7 +133,7 @@ def measured(models, t, steepness):
     return np.mean(np.reshape(rows, (len(SEEDS), len(models), 2)), axis=0)
 
 
-@pytest.mark.parametrize("steepness", [1.0, 2.5])
+@pytest.mark.parametrize("steepness", [pytest.param(1.0, marks=pytest.mark.long), 2.5])
 @pytest.mark.parametrize("t", [2000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
     # Theirs by default is the mean of five models. With one model, as here, errors compare too.
@@ -204,6 +204,7 @@ def test_intervals_cover_the_probability_given_the_score(knows):
     assert 0.93 <= coverage(bandwidth=0.02, knows=knows) <= 0.97
 
 
+@pytest.mark.long
 def test_intervals_of_the_chosen_width_cover_most():
     # The width is chosen for the error, so that the window's own bias shows in its intervals.
     assert 0.85 <= coverage(bandwidth="auto", knows=False) <= 0.99

@@ -118,7 +118,7 @@ def test_clone_and_pipeline(model):
 # What is learned ---------------------------------------------------------------------------
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
 def test_order_batches_and_merges_change_nothing(seed, share):
     X, y = table(60, seed)

@@ -24,9 +24,10 @@ for name, module in list(sys.modules.items()):
 NEEDED = ["_solve", "add_product", "add_rows", "eliminate"]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("context", ["None", "contexts.guess_lapse(0.3, 0.05)"])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.parametrize(
+    "context", [pytest.param("None", marks=pytest.mark.long), "contexts.guess_lapse(0.3, 0.05)"]
+)
 def test_a_first_answer_compiles_each_of_a_few_kernels_once(d, context, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     run = [sys.executable, "-c", CODE.format(d=d, context=context)]

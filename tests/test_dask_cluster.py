@@ -92,7 +92,7 @@ def test_nothing_listens_beyond_this_machine():
     assert all(address.is_loopback for address in listening)
 
 
-@pytest.mark.parametrize("partition", [None, "space"])
+@pytest.mark.parametrize("partition", [pytest.param(None, marks=pytest.mark.long), "space"])
 def test_a_cluster_answers_as_one_machine(partition):
     one = Local(0.1).fit(X, Y)
     many = SmoothBetaClassifier(0.1, partition=partition).fit(*lazy())

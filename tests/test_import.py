@@ -1,5 +1,6 @@
 """Importing the package: quick, and with its public names."""
 
+import functools
 import operator
 import subprocess
 import sys
@@ -15,13 +16,14 @@ HEAVY = {"numba", "matplotlib", "pandas", "polars", "pyarrow", "dask"}
 SKLEARN = "import sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation"
 
 
+@functools.cache
 def modules_after(code):
     """Return the names of the packages that a fresh interpreter has loaded after the code."""
     told = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     run = subprocess.run(
         [sys.executable, "-c", f"{code}\n{told}"], capture_output=True, text=True, check=True
     )
-    return set(run.stdout.split())
+    return frozenset(run.stdout.split())
 
 
 def test_the_estimator_needs_no_heavy_package_beyond_scikit_learn():

@@ -197,6 +197,8 @@ def interrupts_of(before):
     return int(run.stdout)
 
 
-@pytest.mark.parametrize("name", ["numpy.linalg", "numba.core.types"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("numpy.linalg", marks=pytest.mark.long), "numba.core.types"]
+)
 def test_a_process_interrupted_while_it_imports_works_on(name):
     assert interrupts_of(AT_THE_IMPORT_OF.format(name=name)) == 1

@@ -65,10 +65,10 @@ BANDWIDTHS = ["auto", "loo", "theory", 0.3]
 @st.composite
 def cases(draw):
     """Return options, and batches to learn from: X, y and keywords of `partial_fit`."""
-    d = draw(st.integers(1, 3))
     n_classes = draw(st.sampled_from([2, 2, 2, 3]))
     kinds = ["none", "mean", "affine", "polynomial"] if n_classes == 2 else ["none"]
     kind = draw(st.sampled_from(kinds))
+    d = draw(st.integers(1, 2 if kind == "polynomial" else 3))
     options = {
         "bandwidth": draw(st.sampled_from(BANDWIDTHS)),
         "metric": draw(st.sampled_from(["euclidean", "chebyshev", "manhattan"])),
@@ -88,7 +88,7 @@ def cases(draw):
 
 def batch(rng, n, d, n_classes, kind, weighted):
     X = rng.integers(0, 9, size=(n, d)) / 8
-    y = rng.integers(0, n_classes, size=n)
+    y = rng.binomial(n_classes - 1, 0.2 + 0.6 * X[:, 0])
     more = {"classes": list(range(n_classes))}
     if weighted != "no":
         more["sample_weight"] = rng.integers(1, 9, n) / (1 if weighted == "whole" else 3)
@@ -106,7 +106,7 @@ def taught(options, batches):
     return model
 
 
-# A case settles ten models, so that this takes half a minute where nothing else runs.
+# A case settles ten models.
 @pytest.mark.timeout(3_600)
 @settings(max_examples=15)
 @given(case=cases(), ask=st.booleans())
@@ -690,7 +690,7 @@ def test_there_are_models_of_all_that_can_be_found(tmp_path):
 MANY = [pytest.param(1_000, seed, marks=pytest.mark.long) for seed in range(2)]
 
 
-@pytest.mark.parametrize(("cases", "seed"), [(300, 0), *MANY])
+@pytest.mark.parametrize(("cases", "seed"), [(150, 0), *MANY])
 def test_mutated_files_are_refused_or_sound(cases, seed):
     """No crash, no memory, no other error; `make bench-faults` tries more of them."""
     found = mutations(cases, seed)

@@ -168,7 +168,9 @@ def test_sensitivity_against_a_grid_of_models():
     np.testing.assert_allclose(post.std(), expected[3], atol=0.006)
 
 
-@pytest.mark.parametrize(("number", "near"), [(7, 0.02), (15, 0.006)])
+@pytest.mark.parametrize(
+    ("number", "near"), [(7, 0.02), pytest.param(15, 0.006, marks=pytest.mark.long)]
+)
 def test_lapses_against_a_grid_of_models(number, near, monkeypatch):
     """Seven nodes are as good as that, and more of them converge."""
     monkeypatch.setattr(unknown, "NODES", {1: number})
@@ -183,8 +185,7 @@ def test_lapses_against_a_grid_of_models(number, near, monkeypatch):
     np.testing.assert_allclose(post.std(), expected[3], atol=near)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("seed", [5, 6, 7])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(n, marks=pytest.mark.long) for n in (6, 7))])
 def test_two_vague_rates_of_outcomes_that_say_nothing_stay_near_what_was_believed(seed):
     """Their nodes wander, and weights must be those of the last ones."""
     rng = np.random.default_rng(seed)

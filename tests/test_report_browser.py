@@ -234,6 +234,7 @@ def test_a_curve_tells_value_and_interval_where_it_is_pointed_at(read, line, vie
     assert trials(text) == np.sum(near <= 0.1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("figure", ["map", "unsure"])
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 def test_a_map_tells_value_and_interval_where_it_is_pointed_at(read, plane, viewport, figure):
@@ -296,6 +297,7 @@ def test_every_feature_has_a_slice_that_tells_values(read, many):
 # Layout ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["line", "plane", "classes", "many"])
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 def test_nothing_reaches_out_of_the_window(read, request, name, viewport):
@@ -413,7 +415,13 @@ def only_our_own(page):
 
 @pytest.mark.parametrize(
     ("name", "viewport"),
-    [("one", DESK), ("two", DESK), ("two", PHONE), ("many", DESK), ("many", PHONE)],
+    [
+        ("one", DESK),
+        pytest.param("two", DESK, marks=pytest.mark.long),
+        ("two", PHONE),
+        ("many", DESK),
+        pytest.param("many", PHONE, marks=pytest.mark.long),
+    ],
     ids=["one-desk", "two-desk", "two-phone", "many-desk", "many-phone"],
 )
 def test_hostile_names_do_nothing_but_show(read, hostile, name, viewport):

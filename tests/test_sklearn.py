@@ -36,6 +36,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
     scikit_learn.run(estimator, check)
 
 
+@pytest.mark.long
 def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
     scikit_learn.run_elsewhere(SmoothBetaClassifier)
 

@@ -132,6 +132,7 @@ def test_so_many_trials_that_evidence_is_in_the_billions():
     assert found == pytest.approx([1 / 3, 2 / 3, 1 / 3], abs=1e-5)
 
 
+@pytest.mark.long
 def test_rare_events_are_held():
     rng, held = np.random.default_rng(3), []
     for _ in range(60):

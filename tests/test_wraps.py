@@ -291,13 +291,13 @@ def test_orders_batches_merges_and_files_change_nothing(name, method, tmp_path):
 @pytest.mark.parametrize("name", EVERY)
 def test_all_questions_are_answered(name):
     options, columns = EVERY[name]
-    X, y = table(700)
+    X, y = table(250)
     X = X[columns]
     model = SmoothBetaClassifier(**options).fit(X, y, context=contexts.guess_lapse(guess=0.2))
     assert np.isfinite(model.draws(X[:9], size=64, random_state=0)).all()
     assert 0.0 < model.average(X[:50]).mean()[0] < 1.0
     assert np.isfinite(model.posterior(X[:5]).interval()).all()
-    weighted = SmoothBetaClassifier(**options).fit(X, y, sample_weight=np.full(700, 2.0))
+    weighted = SmoothBetaClassifier(**options).fit(X, y, sample_weight=np.full(250, 2.0))
     twice = SmoothBetaClassifier(**options).fit(pd.concat([X, X]), np.r_[y, y])
     assert np.array_equal(weighted.predict_proba(X[:9]), twice.predict_proba(X[:9]))
     piped = make_pipeline(FunctionTransformer(), SmoothBetaClassifier(**options)).fit(X, y)

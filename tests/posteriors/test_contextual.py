@@ -126,6 +126,7 @@ def test_affine_contexts_are_those_of_the_recursion(make, prior, numbers):
         assert_same(with_shifts(likelihood, prior), truth, 1e-8)
 
 
+@pytest.mark.long
 def test_thousands_of_trials():
     rng = np.random.default_rng(11)
     context = mixed(rng, 5000)
@@ -242,7 +243,7 @@ def test_polynomials_are_those_of_the_recursion(rows, prior):
         assert_same(counted(context, success, prior), exact_mixture(context, success, prior), 1e-7)
 
 
-@pytest.mark.parametrize("t", [4, 40, 400, 3000])
+@pytest.mark.parametrize("t", [4, 40, 400, pytest.param(3000, marks=pytest.mark.long)])
 def test_two_modes_apart(t):
     """As many successes as failures say that π is near 0 or near 1, and not between."""
     success = np.arange(t) % 2 == 0

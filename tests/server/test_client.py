@@ -259,7 +259,9 @@ def test_tokens_are_not_shown():
 # Networks that fail ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_kept", [False, True], ids=["plain", "journal"])
+@pytest.mark.parametrize(
+    "is_kept", [pytest.param(False, marks=pytest.mark.long), True], ids=["plain", "journal"]
+)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_connections_that_are_cut_lose_nothing_and_count_nothing_twice(
     server, seed, is_kept, tmp_path

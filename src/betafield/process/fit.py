@@ -28,8 +28,9 @@ from betafield.process.rows import COARSE, Rows
 
 Floats = npt.NDArray[np.float64]
 
-# Prior of log σ (in units of s) and of log ℓ: centre, deviation below, deviation above.
-AMPLITUDE = (0.0, 2.0, 2.0)
+# Prior of log σ (in units of s) and of log ℓ: centre, deviation below, deviation above. Above the
+# largest σ, π is 0 or 1 nearly everywhere: rows that contradict each other would drive it on.
+AMPLITUDE, LARGEST = (0.0, 2.0, 2.0), 4.0
 LENGTH = (math.log(0.5), 1.0, 2.0)
 # The same of log τ of levels (in units of s), and within which it is looked for.
 EFFECT, EFFECT_ENDS = (math.log(0.5), 1.0, 1.0), (math.log(0.02), math.log(5.0))
@@ -69,7 +70,7 @@ class Problem(NamedTuple):
         """Return between which θ is looked for."""
         scale = math.log(self.link.scale)
         low = self._each(-np.inf, SHORTEST, EFFECT_ENDS[0] + scale)
-        return low, self._each(np.inf, LONGEST, EFFECT_ENDS[1] + scale)
+        return low, self._each(LARGEST + scale, LONGEST, EFFECT_ENDS[1] + scale)
 
     def _each(self, amplitude: float, length: float, effect: float) -> Floats:
         """Return one number per hyper-parameter."""
