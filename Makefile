@@ -16,7 +16,7 @@ $(BIN)/python:
 # A stamp per set of extras: installed once, and again when pyproject.toml changes.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "installing what '$*' needs into $(VENV): one to three minutes, once"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
 demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it found, saves a picture
@@ -25,6 +25,8 @@ demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it fo
 # Tests share the cores, a thread each; one more goes on while others wait for browsers and servers.
 PARALLEL := --numprocesses auto --dist worksteal
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + os.cpu_count())')
+# Every process that tests start would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
