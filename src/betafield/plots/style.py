@@ -25,9 +25,9 @@ LINES = (BLUE, VERMILLION, GREEN, SKY, BLACK)
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v")
 DATA, FAINT = "0.2", "0.45"
-# Maps whose lightness changes steadily: of a probability, and of how unsure it is, with light for
-# sure. Reports and the dashboard use the same.
-MEAN_MAP, UNCERTAINTY_MAP = "viridis", "cividis_r"
+# Maps whose lightness changes steadily: of a probability, and of how unsure it is. Pale is less
+# sure, as it is where colours fade. Reports and the dashboard use the same.
+MEAN_MAP, UNCERTAINTY_MAP = "viridis", "cividis"
 # Of a chance: the ends are known, the middle is not.
 CHANCE_MAP = "cividis"
 # Longer names are cut.

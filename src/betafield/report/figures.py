@@ -128,7 +128,6 @@ def heatmap(
     scale: str,
     hover: str,
     limits: tuple[float, float],
-    reverse: bool = False,
 ) -> Trace:
     """Return a map of values z, of shape (len(y), len(x)); `told` are as `z`."""
     bar: dict[str, Any] = {
@@ -145,7 +144,6 @@ def heatmap(
         "z": words.rounded(z),
         "customdata": words.rounded(np.stack(told, axis=-1)),
         "colorscale": scale,
-        "reversescale": reverse,
         "zmin": limits[0],
         "zmax": limits[1],
         "colorbar": {**bar, "y": 1.02, "yanchor": "bottom", "len": 0.9, "ypad": 4},

@@ -257,7 +257,7 @@ def _maps(field: Subject, i: int, j: int) -> Row:
     drawn = figures.layout(*axes, 460, margin={"t": 72}, xaxis=below, yaxis=_digits(field, j))
     level = words.level_name(field.level)
     left = Figure("map", "Map of the probability", _told_map(field, points, belief), means, drawn)
-    told = say("How wide the {} intervals are: yellow is sure, dark is not.", level)
+    told = say("How wide the {} intervals are: pale is less sure.", level)
     if (n_near == 0).any():
         told += say(" Grey: no trial is near.")
     right = Figure("unsure", f"Map of the width of {level} intervals", told, widths, drawn)
@@ -298,7 +298,6 @@ def _map_traces(
         scale="Cividis",
         hover=hover,
         limits=(0.0, _limits(belief.width)[1]),
-        reverse=True,
     )
     return [left, *over], [right, *over]
 

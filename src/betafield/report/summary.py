@@ -60,7 +60,7 @@ def _opening(field: Subject) -> Markup:
 
 def _sizes(field: Subject) -> list[Tile]:
     trials, places = field.model.n_trials_, len(field.seen.points)
-    mean = say("{} a place on average", words.number(trials / places))
+    mean = say("{} per place on average", words.number(trials / places))
     names = Markup(", ").join(name(words.short(each)) for each in field.names[:SPELLED])
     more = len(field.names) - SPELLED
     if more > 0:

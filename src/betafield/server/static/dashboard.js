@@ -211,7 +211,7 @@ function map(colour, found, of) {
   const data = [];
   if (found.mean[0] !== null) {
     const bar = { thickness: 12, outlinewidth: 0, tickformat: ".0%", tickcolor: colour.soft };
-    data.push({ type: "heatmap", x, y, z, text, hoverinfo: "text", zmin: 0, zmax: 1, zsmooth: "best", colorscale: of === "mean" ? "RdBu" : "Cividis", reversescale: true, colorbar: bar });
+    data.push({ type: "heatmap", x, y, z, text, hoverinfo: "text", zmin: 0, zmax: 1, zsmooth: "best", colorscale: of === "mean" ? "RdBu" : "Cividis", reversescale: of === "mean", colorbar: bar });
     if (of === "mean" && study.goal.kind === "LevelSet" && !study.goal.under) {
       const contours = { coloring: "none", start: study.goal.level, end: study.goal.level, size: 1, showlabels: false };
       data.push({ type: "contour", x, y, z, contours, showscale: false, hoverinfo: "skip", line: { color: "#111111", width: 2 } });
