@@ -470,8 +470,9 @@ def test_trials_against_a_monotone_field_are_told_beside_categories():
 @pytest.mark.parametrize("bandwidth", ["auto", 0.3])
 def test_levels_differ_as_draws_say(bandwidth):
     model = SmoothBetaClassifier(bandwidth).fit(X[["site", "dose"]], Y)
-    seen = observed(model)
-    found = differences(model.field_, 0, seen.points, seen.trials)
+    field = model.field_
+    trials = observed(model).trials_of(0, field.features.categories.codes(0))
+    found = differences(field, 0, trials)
     assert found.labels == sorted(SITES)
     counts = X["site"].value_counts()
     assert found.trials.tolist() == [counts[site] for site in sorted(SITES)]
@@ -543,8 +544,9 @@ def test_curves_per_level_that_cannot_be_are_refused(model, options, said):
 def test_the_report_says_who_differs(model):
     page = report.html(model)
     assert "How levels of" in page
-    seen = observed(model)
-    found = differences(model.field_, 0, seen.points, seen.trials)
+    field = model.field_
+    trials = observed(model).trials_of(0, field.features.categories.codes(0))
+    found = differences(field, 0, trials)
     most = int(np.argmax(np.abs(found.difference[:, 0])))
     assert f"{100 * found.difference[most, 0]:+.1f}".replace("-", "−") in page
     for site in SITES:

@@ -71,6 +71,18 @@ class Observed(NamedTuple):
             return None
         return self.counts[:, 1]
 
+    def trials_of(self, column: int, codes: Floats) -> Floats:
+        """Return the trials at each level of a category, given as codes.
+
+        Examples
+        --------
+        >>> points = np.array([[0.1, 0.0], [0.2, 1.0], [0.3, 1.0]])
+        >>> seen = Observed(points, np.array([4.0, 1.0, 2.0]), None, ("dose", "site"))
+        >>> seen.trials_of(1, np.array([0.0, 1.0]))
+        array([4., 3.])
+        """
+        return np.array([self.trials[self.points[:, column] == code].sum() for code in codes])
+
 
 class Binned(NamedTuple):
     """Trials in bins along one feature; a bin without trials has no share (NaN), interval [0, 1].

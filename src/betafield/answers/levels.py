@@ -51,13 +51,10 @@ class Differences(NamedTuple):
     above: Floats
 
 
-def differences(
-    field: AnyField, column: int, points: Floats, trials: Floats, level: float = 0.95
-) -> Differences:
-    """Return by how much the levels of a column differ, for trials at points (n, d)."""
+def differences(field: AnyField, column: int, of: Floats, level: float = 0.95) -> Differences:
+    """Return by how much the levels of a column differ, of which there were so many trials each."""
     known = field.features.categories
     codes = known.codes(column)
-    of = np.array([trials[points[:, column] == code].sum() for code in codes])
     drawn, places = fields(field, SIZE, Seed((0,))), typical(field, PLACES)
     each = np.empty((len(codes), SIZE))
     for c, code in enumerate(codes):

@@ -55,10 +55,8 @@ def largest(model: SmoothBetaClassifier, by: Any, most: int = MOST) -> Levels:
     column = feature_index("by", names, by)
     told = ", ".join(names[a] for a in known.columns) or "none"
     checks.require(column in known.columns, "by", by, f"the categories are {told}")
-    seen = observed(model)
-    codes = known.codes(column)
-    trials = [seen.trials[seen.points[:, column] == code].sum() for code in codes]
-    order = np.argsort(-np.asarray(trials), kind="stable")[:most]
+    trials = observed(model).trials_of(column, known.codes(column))
+    order = np.argsort(-trials, kind="stable")[:most]
     labels, shown = known.labels[known.columns.index(column)], known.shown(column)
     kept = tuple(labels[i] for i in order), tuple(shown[i] for i in order)
     return Levels(column, names[column], *kept, len(labels))

@@ -28,8 +28,9 @@ def _of(field: Subject, column: int, size: int) -> list[Block]:
     called = name(field.names[column])
     if size > MOST_LEVELS:
         return [Text(say("{} has {} levels, which are too many for a table.", called, size))]
-    seen = field.seen
-    found = differences(field.model.field_, column, seen.points, seen.trials, field.level)
+    learned = field.model.field_
+    trials = field.seen.trials_of(column, learned.features.categories.codes(column))
+    found = differences(learned, column, trials, field.level)
     order = np.argsort(-np.abs(found.difference[:, 0]), kind="stable")[:ROWS]
     caption = say("How levels of {} differ: the average over the places of all trials", called)
     if size > ROWS:
