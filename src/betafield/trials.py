@@ -49,14 +49,25 @@ def points(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Floats:
     with those recorded otherwise, as scikit-learn does. Errors call the argument by its name.
     """
     array = _numbers(X, estimator, name)
-    header = _header(X) if hasattr(X, "shape") else array
-    try:
-        validate_data(estimator, header, reset=reset, skip_check_array=True)
-    except ValueError as error:
-        raise error if name == "X" else ValueError(f"{name}: {error}") from error
+    if reset or not _is_plainly_alike(estimator, X):
+        header = _header(X) if hasattr(X, "shape") else array
+        try:
+            validate_data(estimator, header, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise error if name == "X" else ValueError(f"{name}: {error}") from error
     names = getattr(estimator, "feature_names_in_", None)
     checks.require_all(np.isfinite(array), name, array, FINITE, names)
     return array
+
+
+def _is_plainly_alike(estimator: Any, X: Any) -> bool:
+    """Return whether scikit-learn would find nothing to say: an array as wide as the first one.
+
+    It would look for names of any kind of table first, which counts for one point.
+    """
+    has_names = hasattr(estimator, "feature_names_in_")
+    width = getattr(estimator, "n_features_in_", None)
+    return type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == width and not has_names
 
 
 class Features(NamedTuple):

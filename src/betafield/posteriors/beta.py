@@ -129,6 +129,8 @@ class Beta(Posterior):
 
     def _summable(self) -> tuple[Floats, Floats, Floats]:
         """Shapes times a scale, which is 1 unless their sum would overflow, and the scale."""
+        if max(self.alpha.max(initial=0.0), self.beta.max(initial=0.0)) <= 2.0**1020:
+            return self.alpha, self.beta, np.ones(1)
         scale = np.where(np.maximum(self.alpha, self.beta) > 2.0**1020, 2.0**-60, 1.0)
         return self.alpha * scale, self.beta * scale, scale
 

@@ -74,10 +74,12 @@ class Line:
         """Return (m, c): the sums of the counts within `radius` of each query."""
         # x − q >= −r, as a strict comparison: x − q > the float below −r.
         outside = float(np.nextafter(-radius, -np.inf))
+        if len(queries) <= FEW:
+            bounds = np.array([[outside], [radius]])
+            first, beyond = _searched(self.levels[0], queries[:, 0], bounds)
+            return np.asarray(self.before[beyond] - self.before[first])
         first = self._first_above(queries, outside)
         beyond = self._first_above(queries, radius)
-        if len(queries) <= FEW:
-            return np.asarray(self.before[beyond] - self.before[first])
         out = np.empty((len(queries), self.before.shape[1]), dtype=np.int64)
         _difference(self.before, first, beyond, out)
         return out
@@ -89,37 +91,37 @@ class Line:
         rounds differently; x − q never falls along sorted places, so searching is exact.
         """
         qs, ends = queries[:, 0], np.empty(len(queries), dtype=np.int64)
-        if len(queries) <= FEW:
-            return _searched(self.levels[0], qs, bound)
         _gallop(self.levels[-1], qs, bound, ends)
         for level in self.levels[-2::-1]:
             _descend(level, qs, bound, ends)
         return ends
 
 
-def _searched(xs: Floats, queries: Floats, bound: float) -> Ints:
-    """Return the first i with xs[i] − q > bound, for all queries at once.
+def _searched(xs: Floats, queries: Floats, bounds: Floats) -> Ints:
+    """Return the first i with xs[i] − q > bound, for (m,) queries and (k, 1) bounds at once.
 
     Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
     """
     if not xs.size:
-        return np.zeros(len(queries), dtype=np.int64)
+        return np.zeros((len(bounds), len(queries)), dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):  # queries may be infinite
-        ends = xs.searchsorted(queries + bound, side="right")
+        ends = xs.searchsorted(queries + bounds, side="right")
         # Neighbours are looked up where they are: a copy of all places would cost more than asking.
-        is_above = (ends == xs.size) | (xs.take(ends, mode="clip") - queries > bound)
-        is_within = (ends == 0) | (xs.take(ends - 1, mode="clip") - queries <= bound)
-        wrong = np.flatnonzero(~(is_above & is_within))
-        ends[wrong] = _bisected(xs, queries[wrong], bound)
+        is_above = (ends == xs.size) | (xs.take(ends, mode="clip") - queries > bounds)
+        is_within = (ends == 0) | (xs.take(ends - 1, mode="clip") - queries <= bounds)
+        is_right = is_above & is_within
+        if not is_right.all():
+            which, wrong = np.nonzero(~is_right)
+            ends[which, wrong] = _bisected(xs, queries[wrong], bounds[which, 0])
     return ends
 
 
-def _bisected(xs: Floats, queries: Floats, bound: float) -> Ints:
-    """Return the same, by comparing x − q with the bound only."""
+def _bisected(xs: Floats, queries: Floats, bound: Floats) -> Ints:
+    """Return the same for a bound per query, by comparing x − q with it only."""
     low = np.zeros(len(queries), dtype=np.int64)
     high = np.full(len(queries), xs.size, dtype=np.int64)
     last = max(xs.size - 1, 0)
-    for _ in range(int(xs.size).bit_length() if len(queries) else 0):
+    for _ in range(int(xs.size).bit_length()):
         middle = (low + high) >> 1
         is_inside = (low < high) & (xs[np.minimum(middle, last)] - queries <= bound)
         low, high = np.where(is_inside, middle + 1, low), np.where(is_inside, high, middle)
