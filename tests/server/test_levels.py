@@ -220,6 +220,15 @@ def test_files_of_every_kind_describe_the_same_levels(tmp_path, client):
     assert named["points"] == [{"eye": "right", "n": 2}]
 
 
+def test_a_feature_may_be_named_as_an_option_of_the_posterior(server):
+    with made(server, "options", {"level": ["easy", "hard"], "grid": [0, 1]}) as study:
+        study.tell({"level": "hard", "grid": 0.5}, True)
+        found = study.posterior({"level": ["easy", "hard"], "grid": 0.5}, level=0.5)
+        assert found["points"] == [{"level": "easy", "grid": 0.5}, {"level": "hard", "grid": 0.5}]
+        expected = study.model.posterior([["easy", 0.5], ["hard", 0.5]]).interval(0.5)
+        np.testing.assert_array_equal([found["low"], found["high"]], expected)
+
+
 def test_usual_grids_become_coarser_with_the_number_of_levels():
     people = [f"p{i}" for i in range(300)]
     definition = Definition({"space": {"x": [0, 1], "who": people}, "observed": None})

@@ -373,7 +373,7 @@ class Study:
             query["grid"] = checks.whole("grid", grid, 2)
         else:
             told = checks.instance("points", points, Mapping, "a mapping of features is needed")
-            query |= {str(name): _column(f"points, {name}", told[name]) for name in told}
+            query |= {_parameter(name): _column(f"points, {name}", told[name]) for name in told}
         answer = self._read("/posterior", query)
         arrays = {
             name: np.array(self._field(answer, name, list), dtype=np.float64)
@@ -455,6 +455,11 @@ def _participant(participant: Any) -> str | None:
     if participant is None:
         return None
     return checks.instance("participant", participant, str, "text or None is needed")
+
+
+def _parameter(feature: Any) -> str:
+    """Return how an address names a feature: one that is named as an option gets `value_`."""
+    return f"value_{feature}" if feature in ("grid", "level") else str(feature)
 
 
 def _column(what: str, values: Any) -> list[Any]:

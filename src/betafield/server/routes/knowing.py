@@ -46,7 +46,8 @@ async def posterior(
     A grid is over the ranges, at every level; ?grid=101&eye=left: at this one.
     """
     space = study.definition.space
-    given = {name: request.query_params.getlist(name) for name in space.names}
+    query = request.query_params
+    given = {name: query.getlist(points.parameter(name)) for name in space.names}
     try:
         where = await run_in_threadpool(points.asked, space, grid, given)
     except ValueError as error:
