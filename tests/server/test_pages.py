@@ -263,7 +263,7 @@ def test_a_level_is_chosen_above_the_figures(server, visit):
 
 
 def test_levels_without_ranges_have_points_with_bars(server, visit):
-    space = {"eye": ["left", HOSTILE_LEVEL], "light": [True, False]}
+    space = {"eye": ["left", HOSTILE_LEVEL, "<b>both</b>"], "light": [True, False]}
     with made(server, space, Everywhere(), strategy="sobol") as study:
         for trial in study.ask(5):
             study.tell(trial, trial["eye"] == "left")
@@ -275,7 +275,7 @@ def test_levels_without_ranges_have_points_with_bars(server, visit):
         top = np.add(found["y"], found["error_y"]["array"])
         np.testing.assert_allclose(top, believed["high"][at], atol=1e-9)
         ticks = page.locator("#plot-0 .xtick text").all_text_contents()
-        assert ticks == ["left", f"{HOSTILE_LEVEL[:15]}…"]
+        assert ticks == ["left", f"{HOSTILE_LEVEL[:15]}…", "<b>both</b>"]
         assert page.locator("#plot-1 .xtick text").all_text_contents() == ["true", "false"]
         assert page.locator("img, [onerror]").count() == 0
         assert visitor.troubles == []
