@@ -68,7 +68,7 @@ class BetafieldHandler:
 
     def addResponse(self, result, intensity=None):
         """Say whether the answer was right; `intensity` if another one was shown."""
-        shown = self._trial[self._name] if intensity is None else float(intensity)
+        shown = self._trial[self._name] if intensity is None else intensity
         if shown == self._trial[self._name]:
             self.study.tell(self._trial, success=bool(result))
         else:
@@ -85,7 +85,7 @@ class BetafieldHandler:
     def importData(self, intensities, results):
         """Tell trials of an earlier session."""
         for intensity, result in zip(intensities, results, strict=True):
-            self.study.tell({self._feature(): float(intensity)}, success=bool(result))
+            self.study.tell({self._feature(): intensity}, success=bool(result))
 
     def _feature(self):
         if not hasattr(self, "_name"):

@@ -34,6 +34,10 @@ ASKS = st.fixed_dictionaries(
 )
 OUTCOMES = st.fixed_dictionaries({"success": SUCCESS}, optional={"context": CONTEXTS, **ODD})
 POINTS = st.sampled_from([{"x": 0.5}, {"x": 1}, {"x": 2}, {"y": 1}, {"x": "0.5"}, {}, None, [1]])
+# Of a study with levels: right and wrong names, numbers, texts, and what is neither.
+EYES = {**DOTS, "space": {"x": [0, 1], "eye": ["left", "right"]}, "strategy": "sobol"}
+LEVELS = st.sampled_from(["left", "right", "up", "", "left\x00", 0, True, None, ["left"], "\ud800"])
+SEEN = st.fixed_dictionaries({"x": st.sampled_from([0.5, 1, "left"])}, optional={"eye": LEVELS})
 TOLD = st.fixed_dictionaries(
     {"values": POINTS, "success": SUCCESS}, optional={"context": CONTEXTS, "key": TEXTS, **ODD}
 )
@@ -68,6 +72,12 @@ def twins(client):
     return {name: created(client, DOTS, name) for name in ("short-way", "long--way")}
 
 
+@pytest.fixture(scope="module")
+def levelled(client):
+    """Tokens of two studies with levels that differ in their names only."""
+    return {name: created(client, EYES, name) for name in ("short-eyes", "long--eyes")}
+
+
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(
     sent=REQUESTS,
@@ -76,8 +86,26 @@ def twins(client):
     key=st.sampled_from([*[None] * 6, "k", ""]),
 )
 def test_both_ways_answer_the_same(client, twins, sent, role, kind, key):
+    require_same_answers(client, twins, sent, role, kind, key)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    sent=st.one_of(
+        SEEN.map(lambda each: ("trials", {"values": each, "success": True})),
+        SEEN.map(lambda each: ("asks", {"fixed": each})),
+        st.sampled_from(NUMBERS).map(lambda n: (f"trials/{n}/outcome", {"success": True})),
+    )
+)
+def test_both_ways_answer_the_same_about_levels(client, levelled, sent):
+    path, body = sent
+    require_same_answers(client, levelled, (path, json.dumps(body).encode()))
+
+
+def require_same_answers(client, twins, sent, role="run", kind="application/json", key=None):
+    """Send the same to both studies, by the short way and by the long one."""
     (path, content), answers = sent, []
-    for name, way in (("short-way", ""), ("long--way", LONG)):
+    for name, way in zip(twins, ("", LONG), strict=True):
         headers = {"Authorization": f"Bearer {twins[name].get(role, 'bf_wrong')}"}
         headers |= {} if kind is None else {"content-type": kind}
         headers |= {} if key is None else {"idempotency-key": key}

@@ -1,5 +1,6 @@
 """The dashboard and the example as people meet them: a real server, a real Chromium."""
 
+import html
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from tests.server.proxy import Proxy
 from tests.server.serving import TOKEN
 
 from betafield.client import Study
-from betafield.decisions import LevelSet
+from betafield.decisions import Everywhere, LevelSet
 from betafield.server import pages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -25,6 +26,7 @@ OPTIONS = [
     "--no-first-run",
 ]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+HOSTILE_LEVEL = "<img src=x onerror=alert(3)> %{x}"
 HOSTILE = "<script>alert(1)</script> %{y} <b>"
 # Milliseconds until something must have come about.
 PATIENCE = 240_000
@@ -209,6 +211,74 @@ def test_hostile_names_do_nothing_but_show(server, visit):
         assert page.locator("img, iframe, object, [onerror]").count() == 0
         assert visitor.troubles == []
         assert visitor.outside(server.address) == []
+
+
+DRAWN = "document.getElementById('plot-0').data"
+
+
+def test_a_level_is_chosen_above_the_figures(server, visit):
+    space = {"contrast": (0, 0.5), "eye": ["left", HOSTILE_LEVEL]}
+    with made(server, space, strategy="sobol") as study:
+        play(study, 8, np.random.default_rng(3))
+        rows = study.trials()
+        visitor = visit(PHONE).opened(study).drawn(8)
+        page, shown = visitor.page, {}
+        assert page.locator("select").count() == 1
+        assert page.locator("option").all_inner_texts() == space["eye"]
+        for level in space["eye"]:
+            if shown:
+                page.locator("select").focus()
+                page.keyboard.press("ArrowDown")
+                page.wait_for_function(f"y => {DRAWN}[2].y[60] !== y", arg=shown["left"][60])
+            shown[level] = page.evaluate(f"{DRAWN}[2].y")
+            x = np.linspace(0, 0.5, len(shown[level]))
+            believed = study.posterior({"contrast": x, "eye": level})
+            np.testing.assert_allclose(shown[level], believed["mean"], atol=1e-9)
+            marked = page.evaluate(f"{DRAWN}.slice(3).flatMap((each) => each.x)")
+            made_there = [row["contrast"] for row in rows if row["eye"] == level]
+            assert sorted(marked) == sorted(made_there)
+            assert 0 < len(marked) < 8
+        hover = page.evaluate(f"{DRAWN}.slice(3).flatMap((each) => each.text)")
+        assert all(html.escape(HOSTILE_LEVEL) in each for each in hover)
+        cells = page.locator("#rows td:nth-child(3)").all_inner_texts()
+        assert cells == [row["eye"] for row in reversed(rows)]
+        assert page.locator("img, iframe, object, [onerror]").count() == 0
+        assert visitor.fits()
+        assert visitor.troubles == []
+        # The script for browsers passes names of levels on.
+        page.goto(f"{server.address}/examples/two-alternatives?study={study.name}")
+        values = page.evaluate(
+            """async ([url, token, eye]) => {
+                const study = new Betafield.Study(url, {token});
+                const trial = await study.ask({fixed: {eye}});
+                await study.tell(trial, true);
+                await study.tell({contrast: 0.25, eye: "left"}, false);
+                return trial.values;
+            }""",
+            [study.url, study.tokens["run"], HOSTILE_LEVEL],
+        )
+        assert values["eye"] == HOSTILE_LEVEL
+        told = [(row["eye"], row["success"]) for row in study.trials()[-2:]]
+        assert told == [(HOSTILE_LEVEL, True), ("left", False)]
+
+
+def test_levels_without_ranges_have_points_with_bars(server, visit):
+    space = {"eye": ["left", HOSTILE_LEVEL, "<b>both</b>"], "light": [True, False]}
+    with made(server, space, Everywhere(), strategy="sobol") as study:
+        for trial in study.ask(5):
+            study.tell(trial, trial["eye"] == "left")
+        visitor = visit().opened(study).drawn(5)
+        page = visitor.page
+        found, believed = page.evaluate(f"{DRAWN}[0]"), study.posterior()
+        at = [i for i, each in enumerate(believed["points"]) if each["light"] is True]
+        np.testing.assert_allclose(found["y"], believed["mean"][at], atol=1e-9)
+        top = np.add(found["y"], found["error_y"]["array"])
+        np.testing.assert_allclose(top, believed["high"][at], atol=1e-9)
+        ticks = page.locator("#plot-0 .xtick text").all_text_contents()
+        assert ticks == ["left", f"{HOSTILE_LEVEL[:15]}…", "<b>both</b>"]
+        assert page.locator("#plot-1 .xtick text").all_text_contents() == ["true", "false"]
+        assert page.locator("img, [onerror]").count() == 0
+        assert visitor.troubles == []
 
 
 @pytest.mark.parametrize("kind", ["Everywhere", "Maximize", "Minimize", "Compare", "LevelSet"])

@@ -262,10 +262,3 @@ def test_events_tell_what_changes(client):
         tell(client, "watched", trial["id"], True)
         told = next(line for line in lines if '"told": 1' in line)
         assert '"participants": ["ann"]' in told
-
-
-@pytest.mark.parametrize("levels", [["left", "right"], [1, 2, 3]])
-def test_features_with_levels_are_refused(levels):
-    study = {"name": "eyes", "space": {"eye": levels}, "goal": {"kind": "Everywhere"}}
-    with pytest.raises(ValueError, match=r"space, feature 'eye': found .*; a feature of a study"):
-        Definition.of(study)

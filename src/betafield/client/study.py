@@ -104,7 +104,7 @@ class Study:
         self._wire = Wire(where, _token(token), checks.positive("timeout", timeout, rule), client)
         self._journal = None if journal is None else Journal(journal, self.name)
         # Pending trials that were asked for here, to distinguish them from those of other studies.
-        self._asked: dict[int, tuple[dict[str, float], str | None]] = {}
+        self._asked: dict[int, tuple[dict[str, Any], str | None]] = {}
         self._lock = threading.RLock()
         self._is_closed = False
 
@@ -132,8 +132,8 @@ class Study:
             As of the class.
         name : str
             Letters, digits, `_` and `-`, 64 at most.
-        space : mapping of str to (low, high)
-            The features of a trial and their bounds.
+        space : mapping of str to (low, high) or list of levels
+            The features of a trial and what each can be.
         goal : Everywhere, LevelSet, Maximize, Minimize or Compare
             What the trials are for; or a mapping such as `{"kind": "LevelSet", "level": 0.75}`.
         **options : dict
@@ -355,10 +355,10 @@ class Study:
 
         Parameters
         ----------
-        points : mapping of str to numbers, default=None
-            A column per feature. None: a grid over the space.
+        points : mapping of str to numbers or levels, default=None
+            A column per feature. None: a grid over the ranges, at every level.
         grid : int, default=101
-            How many values of a feature the grid has.
+            How many values of a range the grid has.
         level : float, default=0.95
             Of the intervals.
 
@@ -373,8 +373,7 @@ class Study:
             query["grid"] = checks.whole("grid", grid, 2)
         else:
             told = checks.instance("points", points, Mapping, "a mapping of features is needed")
-            columns = {name: checks.finite(f"points, {name}", told[name]) for name in told}
-            query |= {str(name): np.atleast_1d(column).tolist() for name, column in columns.items()}
+            query |= {_parameter(name): _column(f"points, {name}", told[name]) for name in told}
         answer = self._read("/posterior", query)
         arrays = {
             name: np.array(self._field(answer, name, list), dtype=np.float64)
@@ -456,6 +455,21 @@ def _participant(participant: Any) -> str | None:
     if participant is None:
         return None
     return checks.instance("participant", participant, str, "text or None is needed")
+
+
+def _parameter(feature: Any) -> str:
+    """Return how an address names a feature: one that is named as an option gets `value_`."""
+    return f"value_{feature}" if feature in ("grid", "level") else str(feature)
+
+
+def _column(what: str, values: Any) -> list[Any]:
+    """Return values of a feature, numbers or levels, as a list."""
+    listed = plain(what, values)
+    cells = listed if isinstance(listed, list) else [listed]
+    if any(isinstance(cell, str | bool) for cell in cells):
+        return cells  # levels, which the server knows
+    numbers: list[Any] = np.atleast_1d(checks.finite(what, values)).tolist()
+    return numbers
 
 
 def _context(context: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import checks
+from betafield import categories, checks
 
 Floats = npt.NDArray[np.float64]
 
@@ -118,6 +118,26 @@ class Side(NamedTuple):
             ends = int(self.low), int(self.high)
             return float(checks.whole(what, value, *ends, f"a whole {rule[2:]}"))
         return checks.number(what, value, rule, low=self.low, high=self.high)
+
+    def read(self, what: str, text: str) -> float:
+        """Return the number of a value that is written as text.
+
+        Examples
+        --------
+        >>> side("x", [1, 2, 3]).read("x", "3"), side("x", (0, 1)).read("x", "3e-1")
+        (2.0, 0.3)
+        """
+        if self.kind == "levels":
+            return self.number(what, self.named(text))
+        try:
+            return self.number(what, float(text))
+        except ValueError:  # what is found is the text, not what became of it
+            return self.number(what, text)
+
+    def named(self, text: str) -> Any:
+        """Return the level that is written so; the text itself if none is."""
+        label = categories.text(text)
+        return next((each for each in self.levels if categories.text(each) == label), text)
 
     def value(self, number: float) -> Any:
         """Return the value of a number."""

@@ -111,7 +111,17 @@ class Space:
 
     def point(self, row: Floats) -> dict[str, Any]:
         """Return the mapping of these coordinates."""
-        each = zip(self.names, self.sides, row.tolist(), strict=True)
+        return self.values(row.tolist())
+
+    def values(self, numbers: Sequence[float]) -> dict[str, Any]:
+        """Return the mapping of these coordinates, in a list as JSON has them.
+
+        Examples
+        --------
+        >>> Space.of({"eye": ["left", "right"], "dose": (0, 1)}).values([1.0, 0.5])
+        {'eye': 'right', 'dose': 0.5}
+        """
+        each = zip(self.names, self.sides, numbers, strict=True)
         return {name: one.value(number) for name, one, number in each}
 
     def shares(self, rows: Floats) -> Floats:
@@ -139,6 +149,12 @@ class Space:
         """Whether what is chosen has whole numbers and levels only."""
         each = zip(self.sides, self.chosen, strict=True)
         return all(side.is_whole for side, is_chosen in each if is_chosen)
+
+    @cached
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of each feature that has some."""
+        each = zip(self.names, self.sides, strict=True)
+        return {name: one.levels for name, one in each if one.kind == "levels"}
 
     @property
     def levelled(self) -> tuple[int, ...]:

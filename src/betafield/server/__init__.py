@@ -10,6 +10,7 @@ studies      all studies of a server
 study        a live study: what people do to it at once, one thing after the other
 state        what is known of it in memory: a function of its rows
 definitions  a study as JSON, YAML or Python
+points       where a posterior is asked for
 storage      an SQLite file, or PostgreSQL
 committing   writes that arrive together are committed together
 tables       the tables, and how older ones become those of today

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from betafield import checks, contexts
+from betafield import categories, checks, contexts
 from betafield.decisions.experiment.experiment import Experiment
 from betafield.decisions.experiment.goals import NAMES, Goal
 from betafield.decisions.experiment.history import Context
 from betafield.decisions.results import contexts as checked_contexts
-from betafield.decisions.space import seed_of
+from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
 
 # How a context is named by its rates: the first whose rates are all known.
@@ -48,6 +49,8 @@ MOST = 256
 LONGEST = 64
 # A pending trial is kept for a year at the most.
 YEAR = 366 * 24 * 3600.0
+# A level that is text, which may be who is tested: as `schemas.Text`.
+LEVEL = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 ENOUGH = ("trials", "goal")
 
 
@@ -103,13 +106,13 @@ class Definition:
             if checks.one_of("enough", name, ENOUGH) == "trials":
                 checks.whole("enough, trials", value, 1)
         experiment = self.experiment()
-        _require_ranges(self.space)
+        _require_names(self.space)
         self._probe(experiment)
 
     def _probe(self, experiment: Experiment) -> None:
         """Teach a scratch experiment the corners under every context: what fails, fails here."""
         space = self.space
-        low, high = ({n: ends[i] for n, ends in space.items()} for i in (0, 1))
+        low, high = space.point(space.low), space.point(space.high)
         for context in (None, *map(self.context, self.values["contexts"] or {})):
             for point in (low, high):
                 experiment.tell(point, success=True, context=context)
@@ -120,10 +123,10 @@ class Definition:
         """What it is called."""
         return str(self.values["name"])
 
-    @property
-    def space(self) -> dict[str, Any]:
-        """The features and their bounds."""
-        return dict(self.values["space"])
+    @cached_property
+    def space(self) -> Space:
+        """The features, and what each can be."""
+        return Space.of(self.values["space"], self.values["observed"] or ())
 
     @property
     def pending_seconds(self) -> float:
@@ -215,8 +218,8 @@ class Definition:
             success, given = json.loads(key)
             context = self.context(given)
             _require_informative(context)
-            scratch, middle = self._scratch, _middle(self.space)
-            scratch.tell(middle, success=success, context=context)
+            scratch = self._scratch
+            scratch.tell(_middle(self.space), success=success, context=context)
             return context
 
         return probed
@@ -229,8 +232,8 @@ class Definition:
         return experiment
 
 
-def _middle(space: Mapping[str, Any]) -> dict[str, float]:
-    return {name: min(max((low + high) / 2, low), high) for name, (low, high) in space.items()}
+def _middle(space: Space) -> dict[str, Any]:
+    return space.point(space.rows(np.full(len(space.names), 0.5)))
 
 
 def _require_informative(context: Any) -> None:
@@ -242,12 +245,17 @@ def _require_informative(context: Any) -> None:
         )
 
 
-def _require_ranges(space: Mapping[str, Any]) -> None:
-    """Raise if a feature has levels, because neither grids nor pictures support them."""
-    for name, ends in space.items():
-        is_range = len(ends) == 2 and all(map(checks.is_number, ends))
-        rule = "a feature of a study is a range, [low, high]"
-        checks.require(is_range, f"space, feature {name!r}", ends, rule)
+def _require_names(space: Space) -> None:
+    """Raise unless every level has a name of its own by which a request can tell it."""
+    for name, levels in space.levels.items():
+        what = f"space, feature {name!r}"
+        for level in levels:
+            is_plain = not isinstance(level, str) or LEVEL.fullmatch(level)
+            rule = "a level is text of 1 to 200 characters, none of them a control character"
+            checks.require(is_plain, what, level, rule)
+        is_told_apart = len(set(map(categories.text, levels))) == len(levels)
+        rule = "levels are known by their text, which must differ"
+        checks.require(is_told_apart, what, list(levels), rule)
 
 
 def _require_few(what: str, values: Any) -> None:

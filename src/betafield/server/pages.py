@@ -12,6 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from betafield._extras import needed
+from betafield.categories import text
+from betafield.decisions.space import Space
 
 # Features whose curves are shown if there are more than two.
 MOST_CURVES = 6
@@ -38,17 +40,28 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
     """
     from betafield import __version__
 
-    space, goal = dict(values["space"]), dict(values["goal"])
-    shown = {"name": name, "space": space, "goal": goal, "enough": values.get("enough")}
+    space, goal = Space.of(values["space"]), dict(values["goal"])
+    names, levels = list(space.names), space.levels
+    ranges = [each for each in names if each not in levels]
+    # Names are in lists of their own: a browser puts keys that look like numbers first.
+    shown = {
+        "name": name,
+        "names": names,
+        "ranges": ranges,
+        "space": values["space"],
+        "goal": goal,
+        "enough": values.get("enough"),
+    }
     return _rendered(
         "dashboard.html",
         name=name,
         study=json.dumps(shown),
-        purpose=purpose(goal, list(space)),
-        picture=f"P(success) by {_listed(list(space))}",
-        figures=_figures(list(space)),
-        features=list(space),
-        threshold=len(space) == 1 and goal["kind"] == "LevelSet",
+        purpose=purpose(goal, names),
+        picture=f"P(success) by {_listed(ranges or names)}",
+        figures=_figures(ranges, list(levels)),
+        choices=_choices(levels, is_needed=bool(ranges) or len(levels) > 1),
+        features=names,
+        threshold=len(ranges) == len(names) == 1 and goal["kind"] == "LevelSet",
         owner=role == "owner",
         version=__version__,
     )
@@ -104,14 +117,25 @@ def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
     return said.get(str(goal["kind"]), f"How probable is success, everywhere over {over}?")
 
 
-def _figures(names: list[str]) -> list[str]:
-    """Return what each figure shows."""
-    if len(names) == 1:
-        return [f"Mean and 95 % interval of P(success) by {names[0]}, as of now."]
-    if len(names) == 2:
-        return ["Mean of P(success).", "How wide its 95 % interval is: where little is known."]
-    others = "with all others in the middle of their range; trials wherever they were made"
-    return [f"P(success) by {name}, {others}." for name in names[:MOST_CURVES]]
+def _choices(levels: Mapping[str, Sequence[Any]], is_needed: bool) -> dict[str, list[Any]]:
+    """Return the features of which one level is shown at a time, with the names of their levels."""
+    return {name: list(map(text, each)) for name, each in levels.items()} if is_needed else {}
+
+
+def _figures(ranges: list[str], levels: list[str]) -> list[str]:
+    """Return what each figure shows: along ranges, or level by level if there are none."""
+    at = " at the levels chosen above" if levels else ""
+    if not ranges:
+        at = ", the others as chosen above" if len(levels) > 1 else ""
+        shown = "Mean and 95 % interval of P(success) at each level of"
+        return [f"{shown} {name}{at}, as of now." for name in levels[:MOST_CURVES]]
+    if len(ranges) == 1:
+        return [f"Mean and 95 % interval of P(success) by {ranges[0]}{at}, as of now."]
+    if len(ranges) == 2:
+        width = "How wide its 95 % interval is: where little is known."
+        return [f"Mean of P(success){at}.", width]
+    others = "with all other ranges at their middle; trials wherever they were made"
+    return [f"P(success) by {name}{at}, {others}." for name in ranges[:MOST_CURVES]]
 
 
 def _listed(names: list[str]) -> str:

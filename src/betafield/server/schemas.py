@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
+from pydantic_core import PydanticCustomError
+
+from betafield import checks
+from betafield.decisions.sides import MOST_LEVELS
 
 NAME = r"^[A-Za-z0-9_-]{1,64}$"
 # Trials of one ask, and numbers of trials.
 MOST_ASKED, HIGHEST = 1000, (1 << 53) - 1
+# Characters of a text.
+LONGEST = 200
 
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Context = (
     Annotated[str, Field(max_length=64)]
     | Annotated[list[Number], Field(min_length=2, max_length=64)]
     | None
 )
-Values = Annotated[dict[Annotated[str, Field(max_length=64)], Number], Field(max_length=256)]
+
+
+def _plain(value: Any) -> Any:
+    """Return what is a number, text or a boolean; a union would say what each of them is not."""
+    is_short = isinstance(value, str) and len(value) <= LONGEST
+    is_finite = checks.is_number(value) and math.isfinite(checks.as_float(value))
+    if not (is_short or is_finite or isinstance(value, bool)):
+        rule = "a finite number, text of at most {most} characters or a boolean is needed"
+        raise PydanticCustomError("value", rule, {"most": LONGEST})
+    return value
+
+
+# What a feature is: a number, or a level by its name. The library says which of them is due.
+Value = Annotated[
+    Number | Annotated[str, Field(max_length=LONGEST)] | StrictBool, BeforeValidator(_plain)
+]
+Values = Annotated[dict[Annotated[str, Field(max_length=64)], Value], Field(max_length=256)]
+# Whole numbers stay whole, because they may be levels.
+Side = Annotated[
+    list[Annotated[StrictInt | Value, BeforeValidator(_plain)]], Field(max_length=MOST_LEVELS)
+]
 
 
 class Body(BaseModel):
@@ -37,7 +64,7 @@ class NewStudy(Body):
     """A study: see `betafield.server.definitions`."""
 
     name: Annotated[str, Field(pattern=NAME)]
-    space: dict[str, Annotated[list[Number], Field(min_length=2, max_length=2)]]
+    space: dict[str, Side]
     goal: dict[str, Any]
     model: dict[str, Any] | None = None
     seed: Annotated[int, Field(ge=0, le=(1 << 63) - 1, strict=True)] | None = None

@@ -110,7 +110,7 @@ class State:
     # What clients do.
 
     def ask(
-        self, n: int, fixed: dict[str, float], participant: str | None, key: str | None
+        self, n: int, fixed: dict[str, Any], participant: str | None, key: str | None
     ) -> dict[str, Any]:
         """Return n trials to make next; with a key that is known, those of the first time."""
         request = json.dumps(["ask", n, fixed, participant], sort_keys=True)
@@ -136,7 +136,7 @@ class State:
         return key, self.keys[key]
 
     def _asked_now(
-        self, n: int, fixed: dict[str, float], participant: str | None, key: str, request: str
+        self, n: int, fixed: dict[str, Any], participant: str | None, key: str, request: str
     ) -> tuple[str, Answered]:
         now = time.time()
         self.expire(now)
@@ -151,14 +151,15 @@ class State:
             self._write_asked(number, participant, now)
         return key, self._write_key(key, request, first, n)
 
-    def _with_participant(
-        self, fixed: dict[str, float], participant: str | None
-    ) -> dict[str, float]:
-        """Return what is fixed, with the number of who is tested if the study observes it."""
+    def _with_participant(self, fixed: dict[str, Any], participant: str | None) -> dict[str, Any]:
+        """Return what is fixed, with who is tested if the study observes that."""
         if not self.definition.has_participants or "participant" in fixed or participant is None:
             return fixed
-        low = self.definition.space["participant"][0]
-        return {**fixed, "participant": low + self.codes.get(participant, len(self.codes))}
+        space = self.definition.space
+        side = space.sides[space.names.index("participant")]
+        if side.levels:
+            return {**fixed, "participant": side.named(participant)}
+        return {**fixed, "participant": side.low + self.codes.get(participant, len(self.codes))}
 
     def tell(self, number: int, success: bool, given: Any) -> dict[str, Any]:
         """Record how a trial ended; the same again is answered as the first time."""

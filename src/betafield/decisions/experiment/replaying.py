@@ -80,7 +80,7 @@ class Replay:
         """Return why it is there."""
         return self._parts.history.whys[number]
 
-    def point(self, number: int) -> dict[str, float]:
+    def point(self, number: int) -> dict[str, Any]:
         """Return the features of a trial."""
         return self._parts.space.point(self.row(number))
 

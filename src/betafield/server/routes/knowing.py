@@ -9,22 +9,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from betafield.decisions.experiment.learner import has_learned
+from betafield.decisions.experiment.learner import categories_of, has_learned
+from betafield.decisions.space import Space
+from betafield.server import points
 from betafield.server.access import Hub, Shared, Viewed
-from betafield.server.problems import Problem, conflict
+from betafield.server.points import Asked
+from betafield.server.problems import conflict, refused
 from betafield.server.routes.answering import answered, plain
 from betafield.server.study import Study
 
 router = APIRouter(tags=["knowing"])
-# Points of a grid, or of a question, at the most.
-MOST_POINTS = 10_000
-# Points per feature of a grid, by the number of features.
-USUAL = {1: 101, 2: 21}
 # Seconds between looks at what has changed, and between signs of life.
 LOOK, ALIVE = 0.25, 15.0
 
@@ -40,47 +38,35 @@ async def status(study: Viewed) -> Response:
 async def posterior(
     request: Request,
     study: Viewed,
-    grid: Annotated[int | None, Query(ge=1, le=MOST_POINTS)] = None,
+    grid: Annotated[int | None, Query(ge=1, le=points.MOST)] = None,
     level: Annotated[float, Query(gt=0, lt=1, allow_inf_nan=False)] = 0.95,
 ) -> Response:
-    """Return mean and interval at points (?x=0.1&x=0.2) or on a grid (?grid=101)."""
-    given = {name: request.query_params.getlist(name) for name in study.definition.space}
-    points = await run_in_threadpool(_points, study, grid, given)
-    experiment = await study.changed(lambda state: state.replay.learned())
-    return answered(await run_in_threadpool(_believed, experiment.model, points, study, level))
+    """Return mean and interval at points (?x=0.1&x=0.2) or on a grid (?grid=101).
 
-
-def _points(study: Study, grid: int | None, given: dict[str, list[str]]) -> Any:
-    """Return the points that are asked about, one row each."""
+    A grid is over the ranges, at every level; ?grid=101&eye=left: at this one.
+    """
     space = study.definition.space
-    if not any(given.values()):
-        number = grid or USUAL.get(len(space)) or round(101 ** (1 / len(space)))
-        if number ** len(space) > MOST_POINTS:
-            raise Problem(422, f"grid: found {number} per feature; at most {MOST_POINTS} in all")
-        axes = [np.linspace(low, high, number) for low, high in space.values()]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(space))
-    lengths = {name: len(values) for name, values in given.items()}
-    if len(set(lengths.values())) > 1:
-        raise Problem(422, f"points: found {lengths}; every feature needs as many values")
+    query = request.query_params
+    given = {name: query.getlist(points.parameter(name)) for name in space.names}
     try:
-        rows = np.array([[float(v) for v in values] for values in given.values()]).T
+        where = await run_in_threadpool(points.asked, space, grid, given)
     except ValueError as error:
-        raise Problem(422, f"points: {error}") from error
-    low, high = np.array(list(space.values())).T
-    if len(rows) > MOST_POINTS or not np.all((rows >= low) & (rows <= high)):
-        raise Problem(422, f"points: at most {MOST_POINTS} within the bounds {space} are possible")
-    return rows
+        raise refused(error) from error
+    experiment = await study.changed(lambda state: state.replay.learned())
+    return answered(await run_in_threadpool(_believed, experiment.model, where, space, level))
 
 
-def _believed(model: Any, points: Any, study: Study, level: float) -> dict[str, Any]:
-    names = list(study.definition.space)
-    told = [dict(zip(names, row, strict=True)) for row in points.tolist()]
+def _believed(model: Any, where: Asked, space: Space, level: float) -> dict[str, Any]:
+    """Return what is believed at points, each of them with its levels by name."""
+    listed = [space.values(row) for row in where.rows.tolist()]
+    told = {"points": listed, "grid": where.shape, "level": level}
     if not has_learned(model):
-        none = [None] * len(told)
-        return {"points": told, "level": level, "mean": none, "low": none, "high": none}
-    believed = model.field_.posterior(points)
+        none = [None] * len(listed)
+        return {**told, "mean": none, "low": none, "high": none}
+    field = model.field_
+    believed = field.posterior(space.coded(where.rows, categories_of(field)))
     low, high = believed.interval(level)
-    return {"points": told, "level": level, "mean": believed.mean(), "low": low, "high": high}
+    return {**told, "mean": believed.mean(), "low": low, "high": high}
 
 
 @router.get("/studies/{study}/model")

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
+from betafield import categories, checks
 from betafield._extras import needed
+from betafield.decisions.space import Space
 from betafield.server.access import Run, Shared, Viewed
 from betafield.server.routes.answering import answered
 from betafield.server.schemas import HIGHEST, Ask, Form, Outcome, Text, ToldTrial
@@ -71,23 +73,23 @@ async def listed(
     most = limit or (PAGE if format == "json" else MOST)
     store = hub.studies.store
     rows = await run_in_threadpool(store.page, study.number, after, most)
-    names = list(study.definition.space)
-    trials = [_trial(row, names) for row in rows]
+    space = study.definition.space
+    trials = [_trial(row, space) for row in rows]
     is_more = len(rows) == most
     following = rows[-1].id if is_more else None
     if format == "json":
         return answered({"trials": trials, "next": following})
-    table = await run_in_threadpool(FORMATS[format], trials, names)
+    table = await run_in_threadpool(FORMATS[format], trials, space)
     if following is not None:
         table.headers["x-next"] = str(following)
     table.headers["content-disposition"] = f'attachment; filename="{study.name}.{format}"'
     return table
 
 
-def _trial(row: Any, names: list[str]) -> dict[str, Any]:
+def _trial(row: Any, space: Space) -> dict[str, Any]:
     return {
         "id": row.id,
-        "values": dict(zip(names, json.loads(row.point), strict=True)),
+        "values": space.values(json.loads(row.point)),
         "state": STATES[row.state],
         "success": None if row.success is None else bool(row.success),
         "context": None if row.context is None else json.loads(row.context),
@@ -101,18 +103,21 @@ def _trial(row: Any, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _flat(trials: list[dict[str, Any]], names: list[str]) -> dict[str, list[Any]]:
-    """Return trials as columns; a feature that is named as another column gets `value_`."""
-    others = [n for n in _COLUMNS if n != "values"]
-    columns = {n: [t[n] for t in trials] for n in others}
+def _flat(trials: list[dict[str, Any]], space: Space) -> dict[str, list[Any]]:
+    """Return trials as columns."""
+    columns = {name: [t[name] for t in trials] for name in _COLUMNS}
     columns["context"] = [None if c is None else json.dumps(c) for c in columns["context"]]
-    points = {f"value_{n}" if n in others else n: [t["values"][n] for t in trials] for n in names}
+    points = {_column(name): [t["values"][name] for t in trials] for name in space.names}
     return {"id": columns.pop("id"), **points, **columns}
+
+
+def _column(feature: str) -> str:
+    """Return the column of a feature; one that is named as another column gets `value_`."""
+    return f"value_{feature}" if feature in _COLUMNS else feature
 
 
 _COLUMNS = (
     "id",
-    "values",
     "state",
     "success",
     "context",
@@ -128,8 +133,8 @@ _COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def _csv(trials: list[dict[str, Any]], names: list[str]) -> Response:
-    columns = _flat(trials, names)
+def _csv(trials: list[dict[str, Any]], space: Space) -> Response:
+    columns = _flat(trials, space)
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -143,9 +148,13 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if is_formula else value
 
 
-def _parquet(trials: list[dict[str, Any]], names: list[str]) -> Response:
+def _parquet(trials: list[dict[str, Any]], space: Space) -> Response:
     pyarrow, parquet = needed("files", "pyarrow"), needed("files", "pyarrow.parquet")
-    columns, kinds = _flat(trials, names), _kinds(pyarrow)
+    columns, kinds = _flat(trials, space), _kinds(pyarrow)
+    for name, levels in space.levels.items():
+        if not all(map(checks.is_number, levels)):
+            kinds[_column(name)] = pyarrow.string()
+            columns[_column(name)] = list(map(categories.text, columns[_column(name)]))
     arrays = {
         name: pyarrow.array(values, kinds.get(name, pyarrow.float64()))
         for name, values in columns.items()

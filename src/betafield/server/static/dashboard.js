@@ -3,13 +3,13 @@
 
 const study = JSON.parse(document.body.dataset.study);
 const base = `/studies/${encodeURIComponent(study.name)}`;
-const names = Object.keys(study.space);
+const { names, ranges } = study; // all features; those that have no levels
 const by = (id) => document.getElementById(id);
 
 const LEAST_PAUSE = 700; // milliseconds between two looks
 const MOST_TRIALS = 2000; // in the picture
 const ROWS = 12;
-const GRID = names.length === 1 ? 121 : 33;
+const GRID = ranges.length === 1 ? 121 : 33;
 const trials = new Map();
 
 // Words ----------------------------------------------------------------------------------------
@@ -28,15 +28,21 @@ function rounded(n) {
 
 const percent = (p) => (p === null || p === undefined ? "–" : `${said(100 * p, 100)} %`);
 const width = (name) => study.space[name][1] - study.space[name][0];
-const shortened = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const shortened = (text) => cut(text, 40);
 
 /** Text that plotly shows as it is: it takes some HTML for meant. */
 function literal(text) {
   return shortened(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
 }
 
+/** A number or a level of a feature. */
+function value(name, x) {
+  return ranges.includes(name) ? said(x, width(name)) : shortened(String(x));
+}
+
 function point(values) {
-  return names.map((name) => `${literal(name)} ${said(values[name], width(name))}`).join("<br>");
+  return names.map((name) => `${literal(name)} ${literal(value(name, values[name]))}`).join("<br>");
 }
 
 function put(id, text) {
@@ -57,7 +63,7 @@ function answer(known) {
   }
   if (kind === "LevelSet") return [`Share above ${percent(study.goal.level)}`, percent(known.share_above), "of the whole space"];
   if (known.best) {
-    const best = names.map((name) => `${shortened(name)} ${said(known.best[name], width(name))}`).join(", ");
+    const best = names.map((name) => `${shortened(name)} ${value(name, known.best[name])}`).join(", ");
     const more = known.interval ? `P(success) ${percent(known.mean)}, ${percent(known.interval[0])} to ${percent(known.interval[1])}`
       : `the best with probability ${percent(Math.max(...known.prob_best))}`;
     return [{ Maximize: "Highest", Minimize: "Lowest", Compare: "Best" }[kind], best, more];
@@ -113,7 +119,10 @@ function row(trial) {
   const at = trial.ended_at || trial.asked_at;
   const when = at ? new Date(1000 * at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }) : "";
   cell(line, "th", String(trial.id)).scope = "row";
-  for (const name of names) cell(line, "td", said(trial.values[name], width(name)));
+  for (const name of names) {
+    const found = cell(line, "td", value(name, trial.values[name]));
+    if (!ranges.includes(name)) found.title = String(trial.values[name]);
+  }
   cell(line, "td", outcome).className = trial.state === "told" ? (trial.success ? "yes" : "no") : "soft";
   cell(line, "td", trial.participant || "").title = trial.participant || "";
   cell(line, "td", when);
@@ -156,8 +165,10 @@ function marks(trials, style, place) {
   };
 }
 
-function kinds(colour) {
-  const all = [...trials.values()];
+/** Trials at the levels that are chosen, by how they ended; `along`: at all levels of this feature. */
+function kinds(colour, along) {
+  const isShown = (t) => last.chosen.every(({ name, level }) => name === along || t.values[name] === level);
+  const all = [...trials.values()].filter(isShown);
   return [
     [all.filter((t) => t.success === true), { word: "success", symbol: "triangle-up", color: colour.good, opacity: 0.7 }],
     [all.filter((t) => t.success === false), { word: "failure", symbol: "triangle-down", color: colour.warning, opacity: 0.7 }],
@@ -165,20 +176,44 @@ function kinds(colour) {
   ];
 }
 
+const summed = (found, i) => `P(success) ${percent(found.mean[i])}<br>95 % interval ${percent(found.low[i])} to ${percent(found.high[i])}`;
+const SHARES = { title: { text: "P(success)" }, range: [-0.09, 1.09], tickvals: [0, 0.25, 0.5, 0.75, 1], ticktext: ["0", "25 %", "50 %", "75 %", "100 %"] };
+const height = (t) => (t.success === true ? 1.04 : t.success === false ? -0.04 : 0.5);
+
+/** The line at the probability that the goal is about. */
+function goalLine(colour) {
+  if (study.goal.kind !== "LevelSet" || study.goal.under) return [];
+  return [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: study.goal.level, y1: study.goal.level, line: { color: colour.soft, width: 1.5, dash: "dash" } }];
+}
+
+/** The levels of one feature: mean and interval of each, and trials side by side. */
+function bars(colour, name, found) {
+  const levels = study.space[name], data = [];
+  const text = levels.map((level, i) => `${point(found.points[i])}<br>${summed(found, i)}`);
+  if (found.mean[0] !== null) {
+    const above = found.mean.map((mean, i) => found.high[i] - mean), below = found.mean.map((mean, i) => mean - found.low[i]);
+    data.push({ type: "scatter", mode: "markers", x: levels.map((_, i) => i), y: found.mean, hoverinfo: "text", text, marker: { size: 12, color: colour.blue },
+      error_y: { type: "data", symmetric: false, array: above, arrayminus: below, color: colour.blue, thickness: 2.5, width: 8 } });
+  }
+  const beside = (t) => ((0.618 * t.id) % 1) / 2 - 0.25; // trials of one level would hide each other
+  const at = (t) => [levels.indexOf(t.values[name]) + beside(t), height(t)];
+  for (const [some, style] of kinds(colour, name)) data.push(marks(some, style, at));
+  const some = levels.map((_, i) => i).filter((i) => i % Math.ceil(levels.length / 24) === 0);
+  const ticks = { tickvals: some, ticktext: some.map((i) => literal(cut(String(levels[i]), 16))), range: [-0.6, levels.length - 0.4] };
+  return [data, layout(colour, { title: { text: literal(name) }, ...ticks }, SHARES, { shapes: goalLine(colour) })];
+}
+
 /** The curve of one feature: mean, interval, level, threshold and trials. */
 function curve(colour, name, found, known, isOnly) {
   const x = found.points.map((p) => p[name]);
   const line = { type: "scatter", mode: "lines", x, hoverinfo: "skip", line: { width: 0 } };
-  const text = x.map((at, i) => `${literal(name)} ${said(at, width(name))}<br>P(success) ${percent(found.mean[i])}<br>95 % interval ${percent(found.low[i])} to ${percent(found.high[i])}`);
+  const text = x.map((at, i) => `${literal(name)} ${said(at, width(name))}<br>${summed(found, i)}`);
   const data = found.mean[0] === null ? [] : [
     { ...line, y: found.low },
     { ...line, y: found.high, fill: "tonexty", fillcolor: colour.band },
     { ...line, y: found.mean, line: { width: 3, color: colour.blue }, hoverinfo: "text", text },
   ];
-  const shapes = [];
-  if (study.goal.kind === "LevelSet" && !study.goal.under) {
-    shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: study.goal.level, y1: study.goal.level, line: { color: colour.soft, width: 1.5, dash: "dash" } });
-  }
+  const shapes = goalLine(colour);
   if (isOnly && known && known.threshold !== undefined) {
     const [low, high] = known.interval;
     const y = study.goal.under ? 0 : study.goal.level;
@@ -188,10 +223,9 @@ function curve(colour, name, found, known, isOnly) {
       text: [`${literal(name)} at ${percent(study.goal.level)}: ${said(known.threshold, width(name))}<br>95 % interval ${said(low, width(name))} to ${said(high, width(name))}`],
       marker: { size: 13, color: colour.warning, line: { color: colour.paper, width: 2 } } });
   }
-  const at = (t) => [t.values[name], t.success === true ? 1.04 : t.success === false ? -0.04 : 0.5];
+  const at = (t) => [t.values[name], height(t)];
   for (const [some, style] of kinds(colour)) data.push(marks(some, style, at));
-  return [data, layout(colour, { title: { text: literal(name) }, range: padded(name) },
-    { title: { text: "P(success)" }, range: [-0.09, 1.09], tickvals: [0, 0.25, 0.5, 0.75, 1], ticktext: ["0", "25 %", "50 %", "75 %", "100 %"] }, { shapes })];
+  return [data, layout(colour, { title: { text: literal(name) }, range: padded(name) }, SHARES, { shapes })];
 }
 
 function padded(name) {
@@ -201,13 +235,13 @@ function padded(name) {
 
 /** The map of two features: of the mean, or of the width of the interval. */
 function map(colour, found, of) {
-  const [first, second] = names;
+  const [first, second] = ranges;
   const column = (i) => found.points[i * GRID][first], line = (j) => found.points[j][second];
   const x = Array.from({ length: GRID }, (_, i) => column(i)), y = Array.from({ length: GRID }, (_, j) => line(j));
   const at = (i, j) => i * GRID + j;
-  const value = (k) => (of === "mean" ? found.mean[k] : found.high[k] - found.low[k]);
-  const z = y.map((_, j) => x.map((__, i) => value(at(i, j))));
-  const text = y.map((_, j) => x.map((__, i) => `${point(found.points[at(i, j)])}<br>P(success) ${percent(found.mean[at(i, j)])}<br>95 % interval ${percent(found.low[at(i, j)])} to ${percent(found.high[at(i, j)])}`));
+  const shade = (k) => (of === "mean" ? found.mean[k] : found.high[k] - found.low[k]);
+  const z = y.map((_, j) => x.map((__, i) => shade(at(i, j))));
+  const text = y.map((_, j) => x.map((__, i) => `${point(found.points[at(i, j)])}<br>${summed(found, at(i, j))}`));
   const data = [];
   if (found.mean[0] !== null) {
     const bar = { thickness: 12, outlinewidth: 0, tickformat: ".0%", tickcolor: colour.soft };
@@ -229,9 +263,10 @@ function draw() {
   if (last === null) return;
   const colour = colours(), { status, found } = last;
   const known = status.known;
-  const figures = names.length === 1 ? [curve(colour, names[0], found[0], known, true)]
-    : names.length === 2 ? [map(colour, found[0], "mean"), map(colour, found[0], "width")]
-      : found.map((each, k) => curve(colour, names[k], each, known, false));
+  const figures = ranges.length === 0 ? found.map((each, k) => bars(colour, names[k], each))
+    : ranges.length === 1 ? [curve(colour, ranges[0], found[0], known, names.length === 1)]
+      : ranges.length === 2 ? [map(colour, found[0], "mean"), map(colour, found[0], "width")]
+        : found.map((each, k) => curve(colour, ranges[k], each, known, false));
   figures.forEach(([data, looks], k) => Plotly.react(`plot-${k}`, data, looks, OPTIONS));
   document.documentElement.dataset.drawn = status.told;
 }
@@ -245,21 +280,35 @@ async function get(path) {
   return found;
 }
 
-/** The posterior where the figures need it: on a grid, or along each of several features. */
-async function believed() {
-  if (names.length <= 2) return [await get(`/posterior?grid=${GRID}`)];
-  const shown = names.slice(0, document.querySelectorAll(".plot").length), asked = [];
-  for (const along of shown) {
-    const query = new URLSearchParams();
-    for (let i = 0; i < 41; i += 1) {
-      for (const name of names) {
-        const [low, high] = study.space[name];
-        query.append(name, name === along ? low + ((high - low) * i) / 40 : (low + high) / 2);
-      }
+/** How an address names a feature: one that is named as an option gets `value_`. */
+const parameter = (name) => (["grid", "level"].includes(name) ? `value_${name}` : name);
+const selects = [...document.querySelectorAll("select[data-feature]")];
+
+/** The levels that are chosen: in words for the server, and as trials have them. */
+function choice() {
+  return selects.map((each) => {
+    const name = each.dataset.feature;
+    return { name, word: each.value, level: study.space[name][each.selectedIndex] };
+  });
+}
+
+/** The posterior where the figures need it: on a grid at the chosen levels, or along each of several features. */
+async function believed(chosen) {
+  const at = (along) => new URLSearchParams(chosen.filter(({ name }) => name !== along).map(({ name, word }) => [parameter(name), word]));
+  const asked = (query) => get(`/posterior?${query}`);
+  const gridded = (query, size) => (query.append("grid", size), asked(query));
+  const shown = (features) => features.slice(0, document.querySelectorAll(".plot").length);
+  if (ranges.length === 0) return Promise.all(shown(names).map((along) => gridded(at(along), 1)));
+  if (ranges.length <= 2) return [await gridded(at(null), GRID)];
+  return Promise.all(shown(ranges).map((along) => {
+    const query = at(null);
+    for (const name of ranges) {
+      const [low, high] = study.space[name];
+      if (name !== along) query.append(parameter(name), (low + high) / 2); // once: the same at all points
+      else for (let i = 0; i <= 40; i += 1) query.append(parameter(name), low + ((high - low) * i) / 40);
     }
-    asked.push(get(`/posterior?${query}`));
-  }
-  return Promise.all(asked);
+    return asked(query);
+  }));
 }
 
 /** Read the trials that may have changed since the last look: from the oldest pending one on. */
@@ -288,9 +337,9 @@ async function look() {
     isDue = false;
     const began = Date.now();
     try {
-      const status = await get("/status");
-      const [found] = await Promise.all([believed(), read(status.told + status.pending + status.abandoned)]);
-      last = { status, found };
+      const chosen = choice(), status = await get("/status");
+      const [found] = await Promise.all([believed(chosen), read(status.told + status.pending + status.abandoned)]);
+      last = { status, found, chosen };
       tell(status);
       list();
       draw();
@@ -343,5 +392,6 @@ if (by("stop")) {
   by("stop-yes").onclick = () => rule("stop");
   by("resume").onclick = () => rule("resume");
 }
+for (const each of selects) each.onchange = look;
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 listen();
