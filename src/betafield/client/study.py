@@ -22,6 +22,7 @@ from betafield.client.wire import Wire, address, plain
 from betafield.decisions.experiment.goals import Goal
 from betafield.decisions.experiment.history import Trial, claimed
 from betafield.decisions.results import contexts, outcomes
+from betafield.decisions.sides import require_json
 from betafield.estimators import load
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Study:
             `enough`, as the server has them.
         """
         place = address("server", server)
+        require_json(space)
         told = {"name": name, "space": space, "goal": _goal(goal), **options}
         wire = Wire(place, _token(token), 60.0)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,22 @@ class Integer(NamedTuple):
 
     low: int
     high: int
+
+
+def require_json(space: Any) -> None:
+    """Raise for a side that JSON would take for a plain range.
+
+    Examples
+    --------
+    >>> require_json({"contrast": Log(0.001, 1)})
+    Traceback (most recent call last):
+    ValueError: space, feature 'contrast': found Log(low=0.001, high=1); a study takes a range \
+(low, high) or a list of levels
+    """
+    for name, given in space.items() if isinstance(space, Mapping) else ():
+        is_plain = not isinstance(given, Log | Integer)
+        rule = "a study takes a range (low, high) or a list of levels"
+        checks.require(is_plain, f"space, feature {name!r}", given, rule)
 
 
 class Side(NamedTuple):

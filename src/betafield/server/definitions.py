@@ -18,6 +18,7 @@ from betafield.decisions.experiment.experiment import Experiment
 from betafield.decisions.experiment.goals import NAMES, Goal
 from betafield.decisions.experiment.history import Context
 from betafield.decisions.results import contexts as checked_contexts
+from betafield.decisions.sides import require_json
 from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
 
@@ -93,6 +94,7 @@ class Definition:
         usual = dict.fromkeys(FIELDS) | {"pending_seconds": 600.0}
         told = usual | {name: value for name, value in given.items() if value is not None}
         told["seed"] = seed_of(told["seed"])
+        require_json(told["space"])
         study = cls(json.loads(json.dumps(told, allow_nan=False)))
         study._check()
         return study
