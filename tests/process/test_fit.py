@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from betafield.process.basis import Prior
 from betafield.process.fit import (
+    LARGEST,
     LEARNED_FROM,
     Problem,
     fit,
@@ -101,6 +102,16 @@ def test_one_outcome_only(outcome):
     for found in fit_links(rows):
         p = found.problem.link.value(found.mode.f)
         assert np.abs(p - outcome).max() < 0.05
+
+
+def test_contradicting_rows_do_not_drive_the_deviation_on():
+    """Without an end, the objective of these would be higher at 400 times the usual deviation."""
+    rng = np.random.default_rng(0)
+    x, n = rng.integers(0, 9, (40, 3)) / 8, rng.integers(1, 9, 40)
+    context = np.tile([0.5, 0.9], (40, 1))
+    rows = gather(x, n, n * rng.integers(0, 2, 40), context)
+    found = fit(rows, LOGIT)
+    assert found.theta[0] <= LARGEST + np.log(LOGIT.scale)
 
 
 def test_many_trials_at_one_place():
