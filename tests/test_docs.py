@@ -95,7 +95,7 @@ def _(scope):
     assert (scope["high"] > hill(np.array([2.0, 6.0]))).all()
     low, high = scope["corrected"].posterior([[6.0]]).interval(0.99)
     assert low < hill(6.0) < high
-    told = re.search(r"# about ([0-9.]+), where ([0-9.]+) were observed", text_of("README.md"))
+    told = re.search(r"# about ([0-9.]+); the observed share is ([0-9.]+)", text_of("README.md"))
     found = scope["corrected"].posterior([[6.0]]).mean()
     assert found == pytest.approx(float(told[1]), abs=0.02)
     near = np.abs(scope["dose"][:, 0] - 6) < 0.5
@@ -248,7 +248,7 @@ def _(scope):
     told = [float(number) for number in re.findall(r"# (0\.\d{3})$", text, re.MULTILINE)]
     assert [scope["always"], scope["hour"], scope["day_and_hour"]] == pytest.approx(told, abs=0.001)
     morning, evening, *interval = re.findall(
-        r"0\.\d\d(?= at seven| to|$)", between(text, "mean()", "prob_above"), re.MULTILINE
+        r"0\.\d\d(?= at 7| to|$)", between(text, "mean()", "prob_above"), re.MULTILINE
     )
     assert scope["posterior"].mean() == pytest.approx([float(morning), float(evening)], abs=0.005)
     ends = scope["low"][1], scope["high"][1]
