@@ -16,7 +16,7 @@ $(BIN)/python:
 # A stamp per set of extras: installed once, and again when pyproject.toml changes.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "installing what '$*' needs into $(VENV): one to three minutes, once"
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
 	@touch $@
 
 demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it found, saves a picture

@@ -31,11 +31,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from report import environment
+from report import environment, telling
 
 Figure = Callable[[int], tuple[int, str]]
 
 MEMORY = 256 << 20
+# Files that one process loads after another.
+PIECE = 2_500
 # The generators of changed files and of hostile calls are those of the tests.
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,10 +88,16 @@ def saves(cases: int) -> tuple[int, str]:
 def files(cases: int) -> tuple[int, str]:
     from tests.mutating import mutations
 
+    starts = range(0, cases, PIECE)
+    stops = [min(start + PIECE, cases) for start in starts]
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(mutations, halves(cases), range(2))
-    count = {name: one[name] + other[name] for name in ("refused", "sound", "unsound", "crashed")}
-    memory = max(one["memory"], other["memory"])
+        found = pool.map(lambda start, stop: mutations(stop, start=start), starts, stops)
+        pieces = list(telling(found, len(stops), f"files: pieces of {PIECE:,}"))
+    for number, why in (failure for piece in pieces for failure in piece["failures"]):
+        print(f"file {number}: {why}", file=sys.stderr, flush=True)
+    names = ("refused", "sound", "unsound", "crashed")
+    count = {name: sum(piece[name] for piece in pieces) for name in names}
+    memory = max(piece["memory"] for piece in pieces)
     detail = f"{count['refused']:,} refused, {count['sound']:,} sound, {memory >> 20} MiB"
     return count["unsound"] + count["crashed"] + (memory > MEMORY), detail
 

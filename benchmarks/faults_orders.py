@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
+from report import telling
 
 from betafield import SmoothBetaClassifier, contexts
 
@@ -34,7 +35,8 @@ def orders(cases: int) -> tuple[int, str]:
     seeds = range(-(-cases // PLANS))
     sizes = [min(PLANS, cases - PLANS * seed) for seed in seeds]
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        wrong = sum(pool.map(differing, seeds, sizes, chunksize=5))
+        found = pool.map(differing, seeds, sizes, chunksize=5)
+        wrong = sum(telling(found, len(seeds), "orders: sets of trials"))
     return wrong, f"{len(seeds):,} sets of trials"
 
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faults_orders import PROCESSES, context, parted
+from report import telling
 
 from betafield import SmoothBetaClassifier, load
 from betafield.cautions import FieldWarning
@@ -68,7 +69,8 @@ def settled(cases: int) -> tuple[int, str]:
     seeds = range(-(-cases // PLANS))
     sizes = [min(PLANS, cases - PLANS * seed) for seed in seeds]
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        every = sum(pool.map(differing, seeds, sizes, chunksize=5), Counter())
+        found = pool.map(differing, seeds, sizes, chunksize=5)
+        every = sum(telling(found, len(seeds), "settled: sets of trials"), Counter())
     seen = ", ".join(f"{every[name]:,} {name}" for name in SEEN)
     return every["differing"], f"{len(seeds):,} sets of trials; cases with {seen}"
 

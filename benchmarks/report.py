@@ -131,6 +131,14 @@ TITLES = ("measure", "result", "at least", "aim", "verdict", "absolute (best of 
 WIDTHS = (54, 10, 10, 10, 13, 0)
 
 
+def telling(results: Iterable[Any], total: int, what: str) -> Iterator[Any]:
+    """Yield results, and say on stderr after every twentieth part of them how far it is."""
+    for number, result in enumerate(results, 1):
+        if 20 * number // total > 20 * (number - 1) // total:
+            print(f"{what}: {number:,} of {total:,}", file=sys.stderr, flush=True)
+        yield result
+
+
 def environment() -> dict[str, str]:
     """What the numbers depend on: versions and cores."""
     versions = {name: version(name) for name in PACKAGES}

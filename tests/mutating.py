@@ -402,8 +402,8 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def mutations(n, seed=0):
-    """Load n changed files, and return counts of what came of them.
+def mutations(n, seed=0, start=0):
+    """Load changed files from `start` to n, and return counts of what came of them.
 
     Returns
     -------
@@ -413,7 +413,7 @@ def mutations(n, seed=0):
         `unchanged`, `memory` (bytes beyond those before), and `failures`: number and traceback of
         each file that was unsound or crashed.
     """
-    counts, memory, failures, number = Counter(dict.fromkeys(FIELDS, 0)), 0, [], 0
+    counts, memory, failures, number = Counter(dict.fromkeys(FIELDS, 0)), 0, [], start
     while number < n:
         with tempfile.TemporaryDirectory(dir=QUICK) as folder:
             command = [sys.executable, "-m", "tests.mutating", folder, str(seed)]
