@@ -1,6 +1,7 @@
 """The command line: the real program for the main ways, and its `main` for the many wrong ones."""
 
 import csv
+import hashlib
 import html
 import io
 import json
@@ -681,16 +682,25 @@ def test_all_formats_say_the_same(say, form):
         assert content == Path("a.csv").read_bytes()
 
 
-def test_many_points_are_answered_some_at_a_time(say, monkeypatch):
-    x = np.random.default_rng(0).uniform(size=1000)
+# More points than are answered at once.
+MORE = predicting.ROWS + 100
+
+
+def test_many_points_are_answered_some_at_a_time(say):
+    n = MORE
+    x = np.random.default_rng(0).uniform(size=n)
     pq.write_table(pa.table({"difficulty": x}), "many.parquet", row_group_size=300)
-    say("predict", "line.beta", "--at", "many.parquet", "--out", "once.csv")
-    monkeypatch.setattr("betafield.cli.predicting.ROWS", 7)
     for name in ("parts.csv", "parts.json", "parts.parquet"):
         assert say("predict", "line.beta", "--at", "many.parquet", "--out", name)[0] == 0
-    assert Path("parts.csv").read_bytes() == Path("once.csv").read_bytes()
-    assert len(json.loads(Path("parts.json").read_text())) == 1000
-    assert pq.read_table("parts.parquet")["difficulty"].to_numpy().tolist() == x.tolist()
+    mean = load("line.beta").posterior(pa.table({"difficulty": x})).mean().tolist()
+    told = rows_of("parts.csv")
+    assert [(float(row["difficulty"]), float(row["mean"])) for row in told] == list(
+        zip(x, mean, strict=True)
+    )
+    assert [row["mean"] for row in json.loads(Path("parts.json").read_text())] == mean
+    table = pq.read_table("parts.parquet")
+    assert table["difficulty"].to_numpy().tolist() == x.tolist()
+    assert table["mean"].to_numpy().tolist() == mean
 
 
 def test_other_circumstances_by_numbers_and_by_columns(say):
@@ -766,12 +776,11 @@ def test_wrong_ways_to_predict(refuse, status, match, arguments):
 
 
 @pytest.mark.parametrize("to", ["csv", "json", "parquet"])
-def test_a_missing_coordinate_names_file_row_and_column(refuse, monkeypatch, to):
-    monkeypatch.setattr("betafield.cli.predicting.ROWS", 10)
-    x = np.full(100, 0.5)
-    x[57] = np.nan
+def test_a_missing_coordinate_names_file_row_and_column(refuse, to):
+    x = np.full(MORE, 0.5)
+    x[MORE - 43] = np.nan
     pq.write_table(pa.table({"difficulty": x}), "nan.parquet")
-    where = r"row 57 of .*nan\.parquet, column 'difficulty': found NaN"
+    where = rf"row {MORE - 43} of .*nan\.parquet, column 'difficulty': found NaN"
     refuse(1, where, "predict", "line.beta", "--at", "nan.parquet", "--out", f"told.{to}")
 
 
@@ -784,17 +793,17 @@ def test_more_than_two_features_have_no_grid(say, refuse):
 SPELLED = ["15.906", "3", "1e-3", "0.10", "+4", " 5", "-0"]
 
 
-@pytest.mark.parametrize("size", [2, 1 << 13])
-def test_points_are_written_as_they_were_given(say, monkeypatch, size):
-    monkeypatch.setattr("betafield.cli.predicting.ROWS", size)
-    Path("at.csv").write_text("difficulty\n" + "\n".join(SPELLED) + "\n")
+@pytest.mark.parametrize("times", [1, 1 + MORE // len(SPELLED)], ids=["one batch", "two"])
+def test_points_are_written_as_they_were_given(say, times):
+    spelled = SPELLED * times
+    Path("at.csv").write_text("difficulty\n" + "\n".join(spelled) + "\n")
     status, out, _ = say("predict", "line.beta", "--at", "at.csv")
     told = list(csv.DictReader(out.splitlines()))
-    assert (status, [row["difficulty"] for row in told]) == (0, SPELLED)
-    at = pa.table({"difficulty": [float(x) for x in SPELLED]})
+    assert (status, [row["difficulty"] for row in told]) == (0, spelled)
+    at = pa.table({"difficulty": [float(x) for x in spelled]})
     assert [float(row["mean"]) for row in told] == load("line.beta").posterior(at).mean().tolist()
     _, out, _ = say("predict", "line.beta", "--at", "at.csv", "--format", "json")
-    assert [row["difficulty"] for row in json.loads(out)] == [float(x) for x in SPELLED]
+    assert [row["difficulty"] for row in json.loads(out)] == [float(x) for x in spelled]
 
 
 @pytest.mark.parametrize(
@@ -1112,7 +1121,7 @@ def test_what_nobody_thought_of_is_told_in_a_sentence_too(refuse, monkeypatch):
     def broken(*_):
         raise KeyError("lost")
 
-    monkeypatch.setattr("betafield.cli.describing.described", broken)
+    monkeypatch.setattr(hashlib, "sha256", broken)
     refuse(1, "KeyError: 'lost'; run it with --debug", "info", "line.beta")
 
 
@@ -1163,19 +1172,17 @@ def test_a_bar_is_shown_on_a_terminal():
 def test_a_bar_of_ones_own_waits_for_a_moment(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(terminal, "PATIENCE", 300.0)
-    with terminal.progress("quickly", 10, watched=True) as advance:
+    with terminal.progress("quickly", 10, watched=True, patience=300.0) as advance:
         advance(10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
     seen = ""
-    with terminal.progress("slowly", 10, watched=True) as advance:
+    with terminal.progress("slowly", 10, watched=True, patience=0.01) as advance:
         while "slowly" not in seen:
             time.sleep(0.01)
             advance(1)
             seen += capsys.readouterr().err
     capsys.readouterr()
-    with terminal.progress("unseen", 10, watched=False) as advance:
+    with terminal.progress("unseen", 10, watched=False, patience=0.01) as advance:
         time.sleep(0.1)
         advance(1)
     assert capsys.readouterr().err == ""
@@ -1344,18 +1351,20 @@ def test_the_demonstration_finds_the_truth(say):
     assert Path("demo.html").stat().st_size > 10_000
 
 
-def test_the_paper_is_run_from_a_checkout(say, monkeypatch, tmp_path):
-    run = program("paper", "--help", text=True)
-    assert "--quick" in run.stdout
-    monkeypatch.setattr("betafield.__file__", str(tmp_path / "site" / "betafield" / "__init__.py"))
-    status, _, err = say("paper", "--quick")
-    assert status == 1
-    assert "make paper" in err
-    folder = tmp_path / "paper"
+def test_the_paper_is_run_from_a_checkout(tmp_path):
+    assert "--quick" in program("paper", "--help", text=True).stdout
+    # The same package in another folder, with and without experiments beside it.
+    source = tmp_path / "checkout" / "src"
+    source.mkdir(parents=True)
+    (source / "betafield").symlink_to(Path(betafield.__file__).parent)
+    there = {"text": True, "env": {**os.environ, "PYTHONPATH": str(source)}}
+    run = program("paper", "--quick", **there)
+    assert (run.returncode, "make paper" in run.stderr) == (1, True)
+    folder = tmp_path / "checkout" / "paper"
     folder.mkdir()
     (folder / "__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(3)")
-    monkeypatch.setattr("betafield.__file__", str(tmp_path / "src" / "betafield" / "__init__.py"))
-    assert main(["paper", "--quick", "--jobs", "1"]) == 1
+    run = program("paper", "--quick", "--jobs", "1", **there)
+    assert (run.returncode, run.stdout.strip()) == (1, "['--quick', '--jobs', '1']")
 
 
 # Spelling ----------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from tests.forests import ANY_LIMITS, empty
 
 from betafield import SmoothBetaClassifier, bandwidth, contexts
 from betafield.posteriors import Beta
 from betafield.posteriors.reference import exact_mixture
-from betafield.windows import forest
 
 SHARINGS = ["exact", "mean"]
 LEVELS = np.array([[0.025], [0.5], [0.975]])
@@ -327,14 +327,6 @@ def test_trials_of_gain_zero_may_lie_outside_the_bounds():
 # However the same trials come, every bit is the same.
 
 
-@pytest.fixture(params=["as shipped", "small"])
-def sizes(request, monkeypatch):
-    """Let forests keep indexes apart, and build them, at the sizes of small data too."""
-    if request.param == "small":
-        small = forest.Limits(small=4, batch=8, waiting=2)
-        monkeypatch.setattr(forest, "USUAL", small)  # estimators have no option for it
-
-
 weights = st.sampled_from([None, [1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 0.1, 2.7], [1 / 3, 1e6 + 0.1]])
 
 
@@ -353,8 +345,9 @@ def rows(which, columns):
     return [None if column is None else column[which] for column in columns]
 
 
-def learn(batches, share, width=0.25):
-    model = make(batches[0][0].shape[1], width, sharing=share)
+def learn(batches, share, width=0.25, limits=None):
+    bounds = [(0, 1)] * batches[0][0].shape[1]
+    model = empty(limits, [0, 1], bandwidth=width, bounds=bounds, sharing=share)
     for X, y, weight, context in batches:
         if not hasattr(model, "windows_") and not teaches(context).any():
             continue
@@ -363,39 +356,39 @@ def learn(batches, share, width=0.25):
 
 
 @pytest.mark.sampled
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @pytest.mark.parametrize("share", SHARINGS)
 @pytest.mark.parametrize("width", [0.25, "theory"])
 @settings(max_examples=15)
 @given(st.data())
-def test_any_order_and_any_batches_give_the_same_bits(share, width, data):
+def test_any_order_and_any_batches_give_the_same_bits(limits, share, width, data):
     columns = data.draw(weighted(share))
     X, y = columns[:2]
-    expected = bits(learn([columns], share, width), X)
+    expected = bits(learn([columns], share, width, limits), X)
     order = np.array(data.draw(st.permutations(range(len(y)))))
-    assert bits(learn([rows(order, columns)], share, width), X) == expected
+    assert bits(learn([rows(order, columns)], share, width, limits), X) == expected
     owner = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(y), max_size=len(y))))
     batches = [rows(owner == i, columns) for i in data.draw(st.permutations(np.unique(owner)))]
-    assert bits(learn(batches, share, width), X) == expected
+    assert bits(learn(batches, share, width, limits), X) == expected
 
 
 @pytest.mark.sampled
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @pytest.mark.parametrize("share", SHARINGS)
 @pytest.mark.parametrize("width", [0.25, "theory"])
 @settings(max_examples=15)
 @given(st.data())
-def test_any_merges_give_the_same_bits(share, width, data):
+def test_any_merges_give_the_same_bits(limits, share, width, data):
     columns = data.draw(weighted(share))
     X, y = columns[:2]
     owner = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(y), max_size=len(y))))
     parts = [rows(owner == i, columns) for i in np.unique(owner)]
-    models = [learn([part], share, width) for part in parts if teaches(part[3]).any()]
+    models = [learn([part], share, width, limits) for part in parts if teaches(part[3]).any()]
     while len(models) > 1:
         one = models.pop(data.draw(st.integers(0, len(models) - 1)))
         other = models.pop(data.draw(st.integers(0, len(models) - 1)))
         models.append(one.merge(other))
-    assert bits(models[0], X) == bits(learn([columns], share, width), X)
+    assert bits(models[0], X) == bits(learn([columns], share, width, limits), X)
 
 
 @pytest.mark.parametrize("share", SHARINGS)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from betafield import SmoothBetaClassifier, contexts, files
-from betafield.windows import forest
+from betafield import SmoothBetaClassifier, contexts, files, streaming
+from betafield.options import Options
+from betafield.windows import Forest
 from betafield.windows.base import concatenate
+from betafield.windows.forest import Limits
 
 T = 600
 NAMES = ["dose", "age"]
@@ -127,6 +130,15 @@ def learn_both(table, paths, fit=None, options=None, **columns):
     given = fit or {"y": table["died"]}
     method = whole.fit_counts if "trials" in given else whole.fit
     return streamed, method(table[NAMES], **given)
+
+
+def learned(paths, limits, batch_rows=64, forest=None, **columns):
+    """Return what `fit_files` makes of files that are read with other limits."""
+    rows = files.Rows(paths, files.roles(NAMES, **columns), batch_rows, limits=limits)
+    begun = streaming.begun("model", Options.of(make()), rows)
+    if forest is not None:
+        begun = replace(begun, windows=Forest(len(NAMES), limits=forest))
+    return SmoothBetaClassifier.of(streaming.learned("model", begun, rows))
 
 
 # The same as one fit.
@@ -302,19 +314,19 @@ def test_how_rows_are_spread_cannot_be_seen(spread, data):
     table = trials(len(owner), seed=len(owner))
     table["died"] = np.arange(len(owner)) % 2
     table["weight"] += 0.125
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(forest, "USUAL", forest.Limits(small=4, batch=4, rows=7))
+    with tempfile.TemporaryDirectory() as folder:
         paths = [
             write(table[owner == i], Path(folder, f"{i}{suffix}"), group)
             for i, suffix in enumerate(suffixes)
         ]
-        streamed = make().fit_files(
+        streamed = learned(
             data.draw(st.permutations(paths)),
-            features=NAMES,
+            files.Limits(),
+            batch_rows,
+            Limits(small=4, batch=4, rows=7),
             outcome="died",
             sample_weight="weight",
             context=["low", "high"],
-            batch_rows=batch_rows,
         )
         whole = make().fit(
             table[NAMES], table["died"], table["weight"], table[["low", "high"]].to_numpy()
@@ -322,18 +334,19 @@ def test_how_rows_are_spread_cannot_be_seen(spread, data):
         assert_same(streamed, whole)
 
 
-def test_blocks_of_csv_files_cannot_be_seen(tmp_path, monkeypatch):
+@pytest.mark.parametrize("block", [200, 1 << 20])
+def test_blocks_of_csv_files_cannot_be_seen(block, tmp_path):
     table = trials(labels=["no", "yes"])
     paths = split(table, tmp_path, KINDS["CSV"])
-    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 200)
-    assert_same(*learn_both(table, paths, outcome="died"))
+    whole = make().fit(table[NAMES], table["died"])
+    assert_same(learned(paths, files.Limits(block=block), outcome="died"), whole)
 
 
-def test_lines_within_quotes_cannot_be_seen(tmp_path, monkeypatch):
+def test_lines_within_quotes_cannot_be_seen(tmp_path):
     table = trials(labels=["no,\n\n\n", '"\n\nyes'])
     path = write(table, tmp_path / "a.csv")
-    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 110)
-    assert_same(*learn_both(table, path, outcome="died"))
+    whole = make().fit(table[NAMES], table["died"])
+    assert_same(learned(path, files.Limits(block=110), outcome="died"), whole)
 
 
 # Paths.
@@ -851,10 +864,27 @@ def test_one_class_in_all_files_is_refused(tmp_path):
     refuse(tmp_path, "outcome: found one class only, 'no'")
 
 
-def test_a_measurement_is_no_outcome(tmp_path, monkeypatch):
-    monkeypatch.setattr("betafield.files.labels.MOST_CLASSES", 50)
+@pytest.mark.parametrize("label", [0, 1, True])
+def test_one_class_of_which_the_other_is_known_is_as_for_fit(label, tmp_path):
+    """Windows say ½ where there are no trials, so they ask what the other class is."""
+    table = trials(labels=[label])
+    split(table, tmp_path, ["a.csv", "b.parquet"])
+    with pytest.raises(ValueError, match="one class only"):
+        make().fit(table[NAMES], table["died"])
+    refuse(tmp_path, f"outcome: found one class only, {label!r}, in all files")
+    smooth = SmoothBetaClassifier().fit_files(tmp_path, features=NAMES, outcome="died")
+    whole = SmoothBetaClassifier().fit(table[NAMES], table["died"])
+    assert smooth.classes_.tolist() == whole.classes_.tolist() == [0, 1]
+
+
+def test_a_measurement_is_no_outcome(tmp_path):
     split(trials(), tmp_path, ["a.csv", "b.parquet"])
-    refuse(tmp_path, "more than 50 classes in column 'age'", features=["dose"], outcome="age")
+    rows = files.Rows(
+        tmp_path, files.roles(["dose"], outcome="age"), limits=files.Limits(classes=50)
+    )
+    with pytest.raises(ValueError, match="more than 50 classes in column 'age'"):
+        rows.classes()
+    assert len(files.Rows(tmp_path, files.roles(["dose"], outcome="age")).classes()) == 70
 
 
 def test_contexts_of_three_classes_are_refused(tmp_path):
@@ -928,13 +958,14 @@ def test_noise_is_refused(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("row", "said"), [("7,8", "Expected 3 columns, got 2"), ("1,2,3,4", "Expected 3 columns")]
 )
-def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch):
-    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 100)
+def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path):
     lines = ["dose,age,died", *(f"0.5,{20 + i},{i % 2}" for i in range(60))]
     lines[1 + 40] = row
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines))
-    refuse(path, f"line 42 of {path}: cannot be read: ", said)
+    where = re.escape(f"line 42 of {path}: cannot be read: ")
+    with pytest.raises(ValueError, match=f"{where}.*{said}"):
+        learned(path, files.Limits(block=100), outcome="died")
 
 
 @pytest.mark.parametrize(
@@ -945,11 +976,12 @@ def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path, monkeypatch)
         (b"dose,age,died\n1,2," + b"x" * 900 + b"\n", "straddling"),
     ],
 )
-def test_a_csv_file_that_cannot_be_read_is_refused(content, said, tmp_path, monkeypatch):
-    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 100)
+def test_a_csv_file_that_cannot_be_read_is_refused(content, said, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(content)
-    refuse(path, f"{path}: cannot be read: ", said)
+    where = re.escape(f"{path}: cannot be read: ")
+    with pytest.raises(ValueError, match=f"{where}.*{said}"):
+        learned(path, files.Limits(block=100), outcome="died")
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
@@ -1043,10 +1075,9 @@ def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_all_bytes_of_a_file_are_counted(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr("betafield.files.sources.CSV_BLOCK", 1000)
+def test_all_bytes_of_a_file_are_counted(suffix, tmp_path):
     path = write(trials(), tmp_path / f"a{suffix}", rows=50)
-    (file,) = files.listed(path)
+    (file,) = files.listed(path, limits=files.Limits(block=1000))
     read = sum(piece.size for piece in file.pieces({"dose": pa.float64()}, 7))
     assert read == pytest.approx(path.stat().st_size)
 
@@ -1055,11 +1086,12 @@ def test_all_bytes_of_a_file_are_counted(suffix, tmp_path, monkeypatch):
 
 PEAK = """
 import sys
-from betafield import SmoothBetaClassifier
-from betafield.files import sources
-sources.CSV_BLOCK = 1 << 18  # so that as much is read ahead of both files
-model = SmoothBetaClassifier(bandwidth=0.1)
-model.fit_files(sys.argv[1], outcome="died")
+from betafield import SmoothBetaClassifier, files, streaming
+from betafield.options import Options
+limits = files.Limits(block=1 << 18)  # so that as much is read ahead of both files
+rows = files.Rows(sys.argv[1], files.roles(outcome="died"), limits=limits)
+begun = streaming.begun("model", Options(bandwidth=0.1), rows)
+model = SmoothBetaClassifier.of(streaming.learned("model", begun, rows))
 model.posterior([[0.5, 0.5]]).mean()
 status = open("/proc/self/status").read()
 print(model.n_trials_, model.windows_.size, status.split("VmHWM:")[1].split()[0])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.forests import ANY_LIMITS, empty
 
 from betafield import SmoothBetaClassifier
-from betafield.windows import forest
 
 WEIGHTS = {
     "unweighted": None,
@@ -17,14 +17,6 @@ WEIGHTS = {
     "fractional": st.floats(1e-9, 1e6),
     "huge and tiny": st.sampled_from([2.0**-32, 1 / 3, 1.0, 1e12 + 0.1]),
 }
-
-
-@pytest.fixture(params=["as shipped", "small"])
-def sizes(request, monkeypatch):
-    """Let forests keep indexes apart, and build them, at the sizes of small data too."""
-    if request.param == "small":
-        small = forest.Limits(small=4, batch=8, waiting=2)
-        monkeypatch.setattr(forest, "USUAL", small)  # estimators have no option for it
 
 
 @st.composite
@@ -43,10 +35,10 @@ def rows(which, X, y, weight):
     return X[which], y[which], None if weight is None else weight[which]
 
 
-def learn(batches, classes, bandwidth=0.25, metric="euclidean"):
+def learn(batches, classes, bandwidth=0.25, limits=None, **options):
     """Return a model that has seen the batches one after the other."""
-    d = batches[0][0].shape[1]
-    model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)] * d, metric=metric)
+    bounds = [(0, 1)] * batches[0][0].shape[1]
+    model = empty(limits, classes, bandwidth=bandwidth, bounds=bounds, **options)
     for X, y, weight in batches:
         model.partial_fit(X, y, classes, weight)
     return model
@@ -78,81 +70,86 @@ def test_bits_tell_models_apart(n_classes):
     assert known != bits(learn([(X, y, np.array([1.0, 2.0, 1.0]))], classes), X)
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_any_order_gives_the_same_bits(drawn, data):
+def test_any_order_gives_the_same_bits(limits, drawn, data):
     X, y, weight, classes = drawn
     order = np.array(data.draw(st.permutations(range(len(y)))))
-    model = learn([(X, y, weight)], classes)
-    shuffled = learn([rows(order, X, y, weight)], classes)
+    model = learn([(X, y, weight)], classes, limits=limits)
+    shuffled = learn([rows(order, X, y, weight)], classes, limits=limits)
     assert bits(shuffled, X) == bits(model, X)
     assert shuffled.n_trials_ == model.n_trials_
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @pytest.mark.parametrize("bandwidth", [0.25, "theory"])
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_any_split_into_batches_gives_the_same_bits(bandwidth, drawn, data):
+def test_any_split_into_batches_gives_the_same_bits(limits, bandwidth, drawn, data):
     X, y, weight, classes = drawn
     owner = data.draw(hnp.arrays(np.int64, len(y), elements=st.integers(0, 6)))
     batches = [rows(owner == i, X, y, weight) for i in data.draw(st.permutations(np.unique(owner)))]
-    model = learn([(X, y, weight)], classes, bandwidth)
-    streamed = learn(batches, classes, bandwidth)
+    model = learn([(X, y, weight)], classes, bandwidth, limits)
+    streamed = learn(batches, classes, bandwidth, limits)
     assert bits(streamed, X) == bits(model, X)
     assert (streamed.n_trials_, streamed.bandwidth_) == (model.n_trials_, model.bandwidth_)
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @pytest.mark.parametrize("bandwidth", [0.25, "theory"])
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_any_tree_of_merges_gives_the_same_bits(bandwidth, drawn, data):
+def test_any_tree_of_merges_gives_the_same_bits(limits, bandwidth, drawn, data):
     X, y, weight, classes = drawn
     owner = data.draw(hnp.arrays(np.int64, len(y), elements=st.integers(0, 6)))
-    parts = [learn([rows(owner == i, X, y, weight)], classes, bandwidth) for i in np.unique(owner)]
-    model = learn([(X, y, weight)], classes, bandwidth)
+    parts = [
+        learn([rows(owner == i, X, y, weight)], classes, bandwidth, limits)
+        for i in np.unique(owner)
+    ]
+    model = learn([(X, y, weight)], classes, bandwidth, limits)
     union = merged(parts, data.draw)
     assert bits(union, X) == bits(model, X)
     assert (union.n_trials_, union.bandwidth_) == (model.n_trials_, model.bandwidth_)
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_asking_between_batches_changes_no_bit(drawn, data):
+def test_asking_between_batches_changes_no_bit(limits, drawn, data):
     X, y, weight, classes = drawn
     owner = data.draw(hnp.arrays(np.int64, len(y), elements=st.integers(0, 6)))
     batches = [rows(owner == i, X, y, weight) for i in np.unique(owner)]
-    asked = learn(batches[:1], classes)
+    asked = learn(batches[:1], classes, limits=limits)
     seen = [bits(asked, X)]
     for points, outcomes, weights in batches[1:]:
         asked.partial_fit(points, outcomes, classes, weights)
         seen.append(bits(asked, X))
-    assert seen == [bits(learn(batches[: i + 1], classes), X) for i in range(len(batches))]
+    assert seen == [
+        bits(learn(batches[: i + 1], classes, limits=limits), X) for i in range(len(batches))
+    ]
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_models_that_share_trials_do_not_disturb_each_other(drawn, data):
+def test_models_that_share_trials_do_not_disturb_each_other(limits, drawn, data):
     X, y, weight, classes = drawn
-    start = learn([(X, y, weight)], classes)
+    start = learn([(X, y, weight)], classes, limits=limits)
     extended, other = copy.copy(start), copy.copy(start)
     extended.partial_fit(X, y, classes, weight)
     models = data.draw(st.permutations([start, extended, other]))
     for model in models:
         bits(model, X)
-    once = bits(learn([(X, y, weight)], classes), X)
-    twice = bits(learn([(X, y, weight)] * 2, classes), X)
+    once = bits(learn([(X, y, weight)], classes, limits=limits), X)
+    twice = bits(learn([(X, y, weight)] * 2, classes, limits=limits), X)
     assert [bits(model, X) for model in (start, extended, other)] == [once, twice, once]
 
 
-@pytest.mark.usefixtures("sizes")
+@ANY_LIMITS
 @settings(max_examples=60)
 @given(trials(), st.data())
-def test_batches_may_have_fractions_or_not(drawn, data):
+def test_batches_may_have_fractions_or_not(limits, drawn, data):
     X, y, _, classes = drawn
     kinds = [None, st.integers(1, 3).map(float), st.sampled_from([0.5, 0.1, 2.75])]
     owner = data.draw(hnp.arrays(np.int64, len(y), elements=st.integers(0, 4)))
@@ -163,9 +160,12 @@ def test_batches_may_have_fractions_or_not(drawn, data):
         if kind is not None:
             weight[mine] = data.draw(hnp.arrays(np.float64, int(mine.sum()), elements=kind))
         batches.append((X[mine], y[mine], None if kind is None else weight[mine]))
-    whole = bits(learn([(X, y, weight)], classes), X)
-    assert bits(learn(batches, classes), X) == whole
-    assert bits(merged([learn([batch], classes) for batch in batches], data.draw), X) == whole
+    whole = bits(learn([(X, y, weight)], classes, limits=limits), X)
+    assert bits(learn(batches, classes, limits=limits), X) == whole
+    assert (
+        bits(merged([learn([batch], classes, limits=limits) for batch in batches], data.draw), X)
+        == whole
+    )
 
 
 # Several thousand trials: more than a leaf, a small index, a batch that waits.

@@ -186,7 +186,7 @@ class Field:
         if ordered == self.polynomials:
             return self
         _, places = recounted(self.windows.places, self.polynomials, ordered)
-        windows = Forest(self.units.dimensions, self.windows.metric)
+        windows = Forest(self.units.dimensions, self.windows.metric, self.windows.limits)
         for part in places:
             windows = windows.insert(part)
         return self.holding(windows, self.totals, ordered)

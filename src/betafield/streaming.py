@@ -20,12 +20,11 @@ Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
 
-def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) -> AnyField:
-    """Return the field of all rows; `owner` is what errors call the estimator.
+def learned(owner: str, field: AnyField, rows: Rows, is_apart: bool = False) -> AnyField:
+    """Return a field that was begun with all rows; `owner` is what errors call the estimator.
 
     Rows may vary more than trials alone would if they are to be kept apart.
     """
-    field = _begun(owner, options, rows)
     for batch in rows.read("learning"):
         with batch.named():
             some = _trials(owner, batch, field.features, field.classes)
@@ -38,7 +37,7 @@ def learned(owner: str, options: Options, rows: Rows, is_apart: bool = False) ->
         return field.in_order().settled()
 
 
-def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
+def begun(owner: str, options: Options, rows: Rows) -> AnyField:
     """Return a field without trials that has the features, classes and domain of the files."""
     if options.scales_by("std"):
         raise ValueError(
@@ -48,7 +47,7 @@ def _begun(owner: str, options: Options, rows: Rows) -> AnyField:
     nowhere, features = trials.first_points(owner, rows.header(), options.asked)
     features = features.unseen()
     units.check_bounds(options.bounds, nowhere[:, features.numeric], np.zeros(1, dtype=np.bool_))
-    classes = success.in_order(rows.classes(), options.pos_label)
+    classes = success.in_order(rows.classes(alone=options.is_smooth), options.pos_label)
     if not callable(options.prior):
         priors.shapes(options.prior, nowhere, len(classes))
     if options.is_smooth:

@@ -258,8 +258,10 @@ class Teachable(Learned):
             separator,
             options.missing == "drop",
         )
+        owner = type(self).__name__
         with writing(self), rows:
-            self._field_ = streaming.learned(type(self).__name__, options, rows, is_apart)
+            begun = streaming.begun(owner, options, rows)
+            self._field_ = streaming.learned(owner, begun, rows, is_apart)
         cautions.after_learning(self._field_)
         return self
 

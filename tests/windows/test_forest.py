@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betafield import _threads
 from betafield.windows import Brute, Forest, Places, Shifts, Standing
 from betafield.windows.base import concatenate, metric_code
-from betafield.windows.forest import TIMES, Limits
+from betafield.windows.forest import Limits
 
 # Indexes of a few places are kept apart, so that small forests have many trees.
 SMALL = Limits(small=2)
@@ -62,9 +61,9 @@ def test_first_answers_about_few_trials_need_no_index(d, metric):
         forest = forest.insert(copied(b))
     queries = np.concatenate([rng.uniform(size=(20, d)), batches[1].axes.T[:10]])
     expected = brute(batches, d, metric).sums(queries, 0.2)
-    for times in range(2 * TIMES):
+    for times in range(2 * forest.limits.times):
         assert np.array_equal(forest.sums(queries, 0.2), expected)
-        assert bool(forest.parts[0]) == (times >= TIMES)
+        assert bool(forest.parts[0]) == (times >= forest.limits.times)
 
 
 def test_many_pairs_are_indexed_at_once():
@@ -176,13 +175,14 @@ def test_statistics_that_come_later_are_zero_before():
 
 @pytest.mark.parametrize("n_jobs", [None, 2, 5, -1, -100])
 @pytest.mark.parametrize("d", [1, 2])
-def test_threads_answer_in_the_callers_order(d, n_jobs, monkeypatch):
-    monkeypatch.setattr(_threads, "CHUNK", 7)
+def test_threads_answer_in_the_callers_order(d, n_jobs):
     rng = np.random.default_rng(d)
     b = batch(rng, 500, d)
     queries = rng.uniform(size=(100, d))
     expected = brute([b], d).sums(queries, 0.05)
-    assert np.array_equal(Forest(d).insert(b).sums(queries, 0.05, n_jobs), expected)
+    assert np.array_equal(
+        Forest(d, limits=Limits(chunk=7)).insert(b).sums(queries, 0.05, n_jobs), expected
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -246,7 +246,7 @@ def success(
         return None, []
     roles = Roles(tuple(meant.features), outcome)
     with given.rows(roles, is_watched(), categorical) as rows:
-        label, told = outcomes.success(outcome, rows.classes().tolist(), said)
+        label, told = outcomes.success(outcome, rows.classes(alone=True).tolist(), said)
     return label, [] if told is None else [told]
 
 

@@ -120,8 +120,10 @@ def is_watched(out: str | None = None) -> bool:
 
 
 @contextlib.contextmanager
-def progress(what: str, total: float | None, watched: bool) -> Iterator[Advance]:
-    """Show how far it is and the time left, once it takes longer than a moment.
+def progress(
+    what: str, total: float | None, watched: bool, patience: float = PATIENCE
+) -> Iterator[Advance]:
+    """Show how far it is and the time left, once it takes longer than `patience` seconds.
 
     Without a total there is a bar that moves, and the time that has passed.
     """
@@ -130,7 +132,7 @@ def progress(what: str, total: float | None, watched: bool) -> Iterator[Advance]
         return
     bar = _bar(total is not None)
     task = bar.add_task(what, total=total)
-    timer = threading.Timer(PATIENCE, bar.start)
+    timer = threading.Timer(patience, bar.start)
     timer.daemon = True
     timer.start()
     try:

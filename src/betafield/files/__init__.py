@@ -22,6 +22,6 @@ from betafield.files.columns import Roles, roles
 from betafield.files.labels import Labels
 from betafield.files.optional import arrow
 from betafield.files.rows import Rows
-from betafield.files.sources import CSV, File, listed
+from betafield.files.sources import CSV, File, Limits, listed
 
-__all__ = ["CSV", "Batch", "File", "Labels", "Roles", "Rows", "arrow", "listed", "roles"]
+__all__ = ["CSV", "Batch", "File", "Labels", "Limits", "Roles", "Rows", "arrow", "listed", "roles"]

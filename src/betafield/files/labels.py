@@ -13,9 +13,6 @@ from betafield import success
 from betafield.files.optional import arrow
 from betafield.files.sources import CSV, File
 
-# Distinct labels beyond which a column is no outcome.
-MOST_CLASSES = 1000
-
 
 @dataclass
 class Labels:
@@ -54,20 +51,24 @@ class Labels:
                     "whole numbers, booleans or text"
                 )
 
-    def classes(self) -> npt.NDArray[Any]:
-        """Return the classes, sorted, of which there must be two; of 0 or 1 the other is known."""
+    def classes(self, alone: bool) -> npt.NDArray[Any]:
+        """Return the classes, sorted, two or more.
+
+        If one `alone` will do, and it is 0 or 1, the other is known.
+        """
         known = list(dict.fromkeys(self.meaning.values()))
         found = np.unique(np.array(known, dtype=object if "text" in self.kinds else None))
-        found = success.with_the_other(found)
+        if alone:
+            found = success.with_the_other(found)
         if len(found) < 2:
             raise ValueError(
                 f"outcome: found one class only, {known[0]!r}, in all files; two or more are needed"
             )
         return found
 
-    def numbers(self) -> dict[Any, int]:
+    def numbers(self, classes: npt.NDArray[Any]) -> dict[Any, int]:
         """Return the number of the class that each value of a file stands for."""
-        number = {label: i for i, label in enumerate(self.classes().tolist())}
+        number = {label: i for i, label in enumerate(classes.tolist())}
         return {value: number[label] for value, label in self.meaning.items()}
 
 
@@ -84,10 +85,10 @@ def _read_labels(found: set[Any]) -> tuple[str, dict[Any, Any]]:
     return "text", {label: label for label in spelled}
 
 
-def require_few(column: str, labels: Any) -> None:
-    """Raise if a column has so many labels that it is no outcome."""
-    if len(labels) > MOST_CLASSES:
+def require_few(column: str, labels: Any, most: int) -> None:
+    """Raise if a column has more labels than an outcome may have."""
+    if len(labels) > most:
         raise ValueError(
-            f"outcome: found more than {MOST_CLASSES} classes in column {column!r}; "
+            f"outcome: found more than {most} classes in column {column!r}; "
             "measurements are no outcomes"
         )

@@ -16,7 +16,7 @@ from betafield.files.columns import Roles, value_kind
 from betafield.files.labels import Labels, require_few
 from betafield.files.optional import arrow, bar
 from betafield.files.schemas import check, spelled, with_categories, with_features
-from betafield.files.sources import CSV, listed
+from betafield.files.sources import CSV, USUAL, Limits, listed
 
 
 class Dropped(NamedTuple):
@@ -63,6 +63,8 @@ class Rows:
         Whether rows without a value are left out, of which `dropped` has the number.
     may_miss : names
         Columns that need no value.
+    limits : Limits
+        How much is read at once, and how many classes an outcome may have.
 
     Examples
     --------
@@ -88,10 +90,11 @@ class Rows:
         separator: str | None = None,
         dropping: bool = False,
         may_miss: Collection[str] = (),
+        limits: Limits = USUAL,
     ) -> None:
         arrow()
         self.batch_rows, self._bar = checks.whole("batch_rows", batch_rows), bar(progress)
-        self.files = listed(paths, separator)
+        self.files, self.limits = listed(paths, separator, limits), limits
         self.dropping, self.may_miss, self.dropped = dropping, may_miss, Dropped()
         schemas = [file.schema() for file in self.files]
         if not roles.features:
@@ -118,8 +121,11 @@ class Rows:
         are = self.roles.categories
         return arrow().table({n: [""] if n in are else [0.0] for n in self.roles.features})
 
-    def classes(self) -> npt.NDArray[Any]:
-        """Return the classes of the outcome, which is the only column read."""
+    def classes(self, *, alone: bool = False) -> npt.NDArray[Any]:
+        """Return the classes of the outcome, which is the only column read.
+
+        If one `alone` will do, and all outcomes are 0, or all are 1, the other class is known.
+        """
         outcome = self.roles.outcome
         if outcome is None:
             return np.array([0, 1])
@@ -132,13 +138,14 @@ class Rows:
                 found = set()
             with batch.named():
                 found.update(batch.labels()[0])
-                require_few(outcome, found)
+                require_few(outcome, found, self.limits.classes)
             last = number
         if last is None:
             raise self.nothing("no rows")
         self._add(labels, last, found)
-        self._classes = labels.numbers()
-        return labels.classes()
+        classes = labels.classes(alone)
+        self._classes = labels.numbers(classes)
+        return classes
 
     def read(self, what: str) -> Iterator[Batch]:
         """Return all rows of all files, in batches; `what` is said beside the bar."""
@@ -179,7 +186,7 @@ class Rows:
     def _add(self, labels: Labels, number: int, found: set[Any]) -> None:
         kind = value_kind(self.schemas[number].field(labels.column).type)
         labels.add(self.files[number], found, kind)
-        require_few(labels.column, labels.meaning)
+        require_few(labels.column, labels.meaning, self.limits.classes)
 
     def _read(self, what: str, roles: Roles) -> Iterator[tuple[int, Batch]]:
         self.dropped = Dropped()

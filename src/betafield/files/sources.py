@@ -21,9 +21,6 @@ from betafield import checks
 from betafield.files.optional import arrow
 from betafield.files.paths import named
 
-# Bytes of a Parquet column that are read at once, and of a CSV file, of which pyarrow reads some
-# thirty blocks ahead.
-PARQUET_BUFFER, CSV_BLOCK = 1 << 20, 1 << 20
 # What ends lines, and bytes at the end of a file that are looked at at once.
 LINE_ENDS, TAIL = b"\r\n", 1 << 16
 # What separates the columns of text files, by the end of their names.
@@ -31,14 +28,35 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", ".pq", *SEPARATORS)
 
 
-def listed(paths: Any, separator: Any = None) -> list[File]:
+class Limits(NamedTuple):
+    """How much is read at once, and how many classes an outcome may have.
+
+    Parameters
+    ----------
+    buffer : int
+        Bytes of a Parquet column.
+    block : int
+        Bytes of a CSV file, of which pyarrow reads some thirty blocks ahead.
+    classes : int
+        Distinct labels beyond which a column is no outcome.
+    """
+
+    buffer: int = 1 << 20
+    block: int = 1 << 20
+    classes: int = 1000
+
+
+USUAL = Limits()
+
+
+def listed(paths: Any, separator: Any = None, limits: Limits = USUAL) -> list[File]:
     """Return the files that paths, globs and folders name, each once, sorted by path.
 
     In folders, names that begin with a dot or an underscore are not data. `separator` is what
     separates columns of text files; None: commas in .csv files, tabs in .tsv files.
     """
     separator = _checked_separator(separator)
-    return [_file(path, separator) for path in named(paths)]
+    return [_file(path, separator, limits) for path in named(paths)]
 
 
 def _checked_separator(separator: Any) -> str | None:
@@ -54,14 +72,16 @@ def _checked_separator(separator: Any) -> str | None:
     return str.__str__(separator)
 
 
-def _file(path: str, separator: str | None) -> File:
+def _file(path: str, separator: str | None, limits: Limits) -> File:
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
         raise ValueError(
             f"paths: found {path!r}; files must end in {', '.join(ENDINGS)}. Of a folder that "
             "holds others too, a glob such as 'folder/*.parquet' names some"
         )
-    return CSV(path, separator or SEPARATORS[suffix]) if suffix in SEPARATORS else Parquet(path)
+    if suffix in SEPARATORS:
+        return CSV(path, separator or SEPARATORS[suffix], limits.block)
+    return Parquet(path, limits.buffer)
 
 
 class Piece(NamedTuple):
@@ -94,8 +114,8 @@ class File(Protocol):
 class Parquet:
     """A Parquet file, a row group at a time, without ever holding a whole one."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, buffer: int = USUAL.buffer) -> None:
+        self.path, self.buffer = path, buffer
 
     def schema(self) -> Any:
         """Return names and types of the columns."""
@@ -122,7 +142,7 @@ class Parquet:
     def _opened(self) -> Any:
         return arrow().parquet.ParquetFile(
             self.path,
-            buffer_size=PARQUET_BUFFER,
+            buffer_size=self.buffer,
             pre_buffer=False,
             page_checksum_verification=True,
         )
@@ -136,8 +156,8 @@ class CSV:
     names are none, and those at the end of a file of two columns or more.
     """
 
-    def __init__(self, path: str, separator: str = ",") -> None:
-        self.path, self.separator = path, separator
+    def __init__(self, path: str, separator: str = ",", block: int = USUAL.block) -> None:
+        self.path, self.separator, self.block = path, separator, block
 
     def schema(self) -> Any:
         """Return names and types of the columns, as the first rows suggest them."""
@@ -180,7 +200,7 @@ class CSV:
             reader = self._opened(columns)
         with reader, self._reading(names):
             for block in reader:
-                read = min(CSV_BLOCK, size)
+                read = min(self.block, size)
                 size -= read
                 for first in range(0, len(block), rows):
                     cells = block.slice(first, rows)
@@ -193,7 +213,7 @@ class CSV:
         return pa.csv.open_csv(
             pa.OSFile(self.path).get_stream(start, stop - start),
             # One thread: only then do errors tell the row.
-            read_options=pa.csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK),
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=self.block),
             parse_options=pa.csv.ParseOptions(
                 delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
             ),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from betafield._threads import run
+from betafield._threads import CHUNK, run
 from betafield.windows.base import Floats, Index, Ints, Places, concatenate, metric_code, padded
 from betafield.windows.brute import Brute
 from betafield.windows.kdtree import KDTree
@@ -25,13 +25,10 @@ from betafield.windows.zorder import visiting_order
 
 # Statistics for which prefix sums pay.
 FEW = 8
-# Pairs of a query and a place that are looked at one by one, and how often, before trials that wait
-# are indexed: a first answer needs nothing compiled.
-PAIRS, TIMES = 1 << 16, 8
 
 
 class Limits(NamedTuple):
-    """When a forest builds an index. No answer depends on it, only the time that answers take.
+    """When a forest builds an index, and how it asks one. No answer depends on it, only its time.
 
     Parameters
     ----------
@@ -44,12 +41,20 @@ class Limits(NamedTuple):
         Batches that may wait for the first query.
     rows : int
         Rows that may wait: rows at one place are joined only when they are indexed.
+    pairs, times : int
+        Pairs of a query and a row that waits which are compared one by one, and how often, before
+        an index is built: a first answer needs nothing compiled.
+    chunk : int
+        Queries for which a thread of their own pays.
     """
 
     small: int = 1 << 10
     batch: int = 1 << 14
     waiting: int = 1 << 10
     rows: int = 1 << 20
+    pairs: int = 1 << 16
+    times: int = 8
+    chunk: int = CHUNK
 
 
 USUAL = Limits()
@@ -65,7 +70,7 @@ class Forest:
     metric : {"euclidean", "chebyshev", "manhattan"}
         Distance in which windows are round.
     limits : Limits
-        When it builds an index.
+        When it builds an index, and how it asks one.
 
     Examples
     --------
@@ -78,10 +83,10 @@ class Forest:
            [1]])
     """
 
-    def __init__(self, d: int, metric: str = "euclidean", limits: Limits | None = None) -> None:
+    def __init__(self, d: int, metric: str = "euclidean", limits: Limits = USUAL) -> None:
         self.d = d
         self.metric = metric
-        self.limits = USUAL if limits is None else limits
+        self.limits = limits
         self.totals: Ints = np.zeros(0, dtype=np.int64)
         self.distorted = 0
         # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
@@ -89,7 +94,8 @@ class Forest:
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
         # Rows of the batches that wait, as long as any do.
         self._waiting_rows = 0
-        # How often waiting trials were looked at one by one.
+        # How often waiting trials were compared one by one. Only this changes in place: of two
+        # threads one may not be counted, and the index is then built one question later.
         self._looked = 0
 
     def insert(self, batch: Places) -> Forest:
@@ -201,7 +207,7 @@ class Forest:
             parts = [index.sums(ordered[chunk], radius) for index in indexes]
             out[chunk] = self._added(span, parts)
 
-        run(answer, len(queries), n_jobs)
+        run(answer, len(queries), n_jobs, self.limits.chunk)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
         return out.take(back, axis=0)  # three times as fast as putting rows where they belong
@@ -209,7 +215,8 @@ class Forest:
     def _has_few(self, queries: int) -> bool:
         """Return whether all trials wait, and looking at all of them is quick."""
         built, waiting = self._state
-        if built or not waiting or self._looked >= TIMES or queries * self._waiting_rows > PAIRS:
+        pairs, most = queries * self._waiting_rows, self.limits
+        if built or not waiting or self._looked >= most.times or pairs > most.pairs:
             return False
         width = len(waiting[0].counts)
         return all(part.shifts is None and len(part.counts) == width for part in waiting)

@@ -32,6 +32,8 @@ FEW = 1 << 12
 class Line:
     """Sorted places of one axis, levels to find them, and `before[i]`, the sums before the i-th.
 
+    Up to `few` queries are answered without a kernel.
+
     Examples
     --------
     >>> import numpy as np
@@ -46,16 +48,19 @@ class Line:
     places: Places
     levels: tuple[Floats, ...]
     before: Ints
+    few: int = FEW
 
     @classmethod
-    def build(cls, places: Places, metric: int, presorted: bool = False) -> Line:
-        """Sort the places and add up their counts."""
+    def build(
+        cls, places: Places, metric: int, presorted: bool = False, cached: int = CACHED
+    ) -> Line:
+        """Sort the places and add up their counts; the last level has `cached` places at most."""
         order = np.argsort(places.axes[0], kind="stable" if presorted else None)
         places = places.sorted_by(order)
         before = np.zeros((places.size + 1, len(places.counts)), dtype=np.int64)
         np.cumsum(places.counts.T, axis=0, dtype=np.int64, out=before[1:])
         levels = [places.axes[0]]
-        while levels[-1].size > CACHED:
+        while levels[-1].size > cached:
             levels.append(levels[-1][::BLOCK].copy())
         return cls(places, tuple(levels), before)
 
@@ -74,7 +79,7 @@ class Line:
         """Return (m, c): the sums of the counts within `radius` of each query."""
         # x − q >= −r, as a strict comparison: x − q > the float below −r.
         outside = float(np.nextafter(-radius, -np.inf))
-        if len(queries) <= FEW:
+        if len(queries) <= self.few:
             bounds = np.array([[outside], [radius]])
             first, beyond = _searched(self.levels[0], queries[:, 0], bounds)
             return np.asarray(self.before[beyond] - self.before[first])
