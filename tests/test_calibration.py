@@ -133,8 +133,9 @@ def measured(models, t, steepness):
     return np.mean(np.reshape(rows, (len(SEEDS), len(models), 2)), axis=0)
 
 
-@pytest.mark.parametrize("steepness", [pytest.param(1.0, marks=pytest.mark.long), 2.5])
-@pytest.mark.parametrize("t", [2000, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("steepness", [1.0, 2.5])
+@pytest.mark.parametrize("t", [2000, 10_000])
 def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
     # Theirs by default is the mean of five models. With one model, as here, errors compare too.
     models = (FieldCalibratedClassifier(), isotonic(), isotonic(ensemble=False))
@@ -143,6 +144,7 @@ def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
     assert ours[1] <= one[1]
 
 
+@pytest.mark.long
 def test_nearer_to_the_probability_given_the_score_than_isotonic_on_the_same_score():
     ours, theirs = [], []
     for seed in SEEDS:

@@ -207,6 +207,7 @@ def test_interactions_tell_what_sums_cannot():
     np.testing.assert_allclose(joint, [0.9, 0.1, 0.1, 0.9], atol=0.05)
 
 
+@pytest.mark.long
 def test_groups_weights_and_contexts_beside_categories():
     group = np.random.default_rng(1).integers(0, 12, len(X))
     model = SmoothBetaClassifier().fit(X, Y, sample_weight=np.full(len(X), 2), groups=group)
@@ -216,6 +217,7 @@ def test_groups_weights_and_contexts_beside_categories():
     assert np.all(answers(guessed)[0] < answers(SmoothBetaClassifier().fit(X, Y))[0])
 
 
+@pytest.mark.long
 def test_three_classes():
     y = np.where(Y, "yes", np.where(X["dose"] > 0.5, "no", "perhaps"))
     model = SmoothBetaClassifier().fit(X, y)
@@ -447,6 +449,7 @@ def test_every_level_is_monotone_and_as_free_draws_made_so():
         assert np.allclose(IsotonicRegression().fit_transform(x, curve), ours, atol=1e-9)
 
 
+@pytest.mark.long
 def test_monotone_models_with_categories_are_saved_and_streamed(tmp_path):
     X, y = doses(80, seed=1)
     options = {"monotonic_cst": [0, 1], "bounds": [(0, 1)]}

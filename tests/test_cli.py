@@ -1060,6 +1060,7 @@ def test_pipes_and_devices_are_written_to_and_not_replaced(say):
     assert say("predict", "line.beta", "--grid", "3", "--out", "/dev/null") == (0, "", "")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("here")
 def test_a_closed_pipe_is_left_quietly():
     with subprocess.Popen(
@@ -1160,6 +1161,7 @@ def on_a_terminal(*arguments):
     return run.wait(), seen.decode()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("here")
 def test_a_bar_is_shown_on_a_terminal():
     status, seen = on_a_terminal(*TRIALS, "--force")

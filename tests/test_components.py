@@ -28,6 +28,7 @@ def test_days_that_differ_and_days_that_do_not(strength):
     assert (levels in sentences) == (strength > 0.0)
 
 
+@pytest.mark.long
 def test_groups_have_all_of_the_weight_and_reach_as_far_as_their_windows():
     model = SmoothBetaClassifier().fit(*days(1.0))
     found, table = groups(model.field_), model.weights_

@@ -116,6 +116,7 @@ def test_answers_while_learning_are_of_the_model_before_or_after(bandwidth):
     assert seen <= allowed
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("often")
 def test_answers_while_fitting_anew_are_of_the_model_before_or_after():
     queries = trials(50)[0]

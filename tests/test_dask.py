@@ -421,6 +421,7 @@ def test_all_widths_are_asked_about_at_once():
     assert len(asked) == 3 * parts  # a sample, hashes, and sums
 
 
+@pytest.mark.long
 def test_large_questions_go_in_several_rounds(monkeypatch):
     _, many = fitted({"bandwidth": 0.25}, DATA["contexts"][1])
     before = shapes(many.posterior(QUERIES)), many.band(QUERIES, 1.0)
@@ -1091,6 +1092,7 @@ def test_later_partitions_may_bring_levels():
     assert_same(one, many, table[:20])
 
 
+@pytest.mark.long
 def test_missing_categories_are_a_level_over_dask_too():
     table, died = sites()
     table = table.astype({"site": "object"})

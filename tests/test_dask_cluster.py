@@ -263,6 +263,7 @@ def files(folder):
     return table[["a", "b"]], table["s"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bandwidth", [0.1, "auto"])
 def test_a_damaged_file_is_named(tmp_path, bandwidth):
     points, y = files(tmp_path)
@@ -309,6 +310,7 @@ def test_a_task_that_kills_its_worker_is_named(client, workers, monkeypatch):
     workers()
 
 
+@pytest.mark.long
 def test_what_is_asked_lazily_keeps_the_trials_of_a_model_that_is_gone():
     queries = da.from_array(QUERIES, chunks=(100, 2))
     found = SmoothBetaClassifier(0.1).fit(*lazy()).predict_proba(queries)

@@ -523,7 +523,8 @@ def test_bounds_that_need_a_band_say_so_where_there_is_none():
         experiment.ask()
 
 
-@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2, 3), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("seeds", [(0,), (1, 2, 3)])
 def test_the_stopping_rule_holds_where_it_stops(seeds):
     wrong = []
     for seed in seeds:

@@ -157,7 +157,7 @@ def test_participants_are_observed_as_categories(tmp_path):
     assert again.status() == experiment.status()
 
 
-@pytest.mark.parametrize("goal", [LevelSet(0.5), Maximize()])
+@pytest.mark.parametrize("goal", [LevelSet(0.5), pytest.param(Maximize(), marks=pytest.mark.long)])
 def test_levels_alone_are_asked_for_again(goal, tmp_path):
     experiment = Experiment({"arm": ["a", "b", "c"]}, goal, random_state=0)
     for _ in range(14):
@@ -171,6 +171,7 @@ def test_levels_alone_are_asked_for_again(goal, tmp_path):
     assert "threshold" not in experiment.status()["known"]
 
 
+@pytest.mark.long
 def test_compared_levels_are_saved_by_name(tmp_path):
     points = [{"arm": "a", "is_blind": True}, {"arm": "b", "is_blind": False}]
     space = {"arm": ["a", "b"], "is_blind": [True, False]}

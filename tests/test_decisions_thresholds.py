@@ -73,7 +73,10 @@ def test_thresholds_of_guessed_answers_are_found():
     assert np.mean(held) > 0.5
 
 
-@pytest.mark.parametrize("context", [None, GUESSED, LAPSING])
+LONG = pytest.param(LAPSING, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("context", [None, GUESSED, LONG])
 def test_the_next_trial_is_taken_to_be_distorted_as_those_so_far(context):
     goal = LevelSet(0.5, anchored=True)
     told_ones = told(Experiment({"x": (0, 1)}, goal, random_state=0), 20, 0, chance, context)

@@ -198,6 +198,7 @@ def test_a_trial_that_teaches_nothing_is_seen_and_changes_nothing():
 # Memory ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("forgetting", "spans"),
     [

@@ -17,7 +17,15 @@ def figure(name, cases):
     return run.returncode, [cell.strip() for cell in run.stdout.splitlines()[-1].split("|")[1:-1]]
 
 
-@pytest.mark.parametrize(("name", "cases"), [("orders", 10), ("settled", 4), ("threads", 640)])
+# Orders and settled models have generated tests of their own, in every run.
+FEW = [
+    pytest.param("orders", 20, marks=pytest.mark.long),
+    pytest.param("settled", 10, marks=pytest.mark.long),
+    ("threads", 640),
+]
+
+
+@pytest.mark.parametrize(("name", "cases"), FEW)
 def test_no_harm_is_done(name, cases):
     status, cells = figure(name, cases)
     assert cells[0] == name

@@ -1110,7 +1110,8 @@ def peak(path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux")
-@pytest.mark.parametrize("suffix", [pytest.param(".csv", marks=pytest.mark.long), ".parquet"])
+@pytest.mark.long
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
     rng = np.random.default_rng(0)
     places, peaks = np.round(rng.uniform(size=(1000, 2)), 3), []

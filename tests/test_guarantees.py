@@ -131,6 +131,7 @@ def test_bounds_are_above_measured_errors_under_a_background(name, background):
         assert error - 3 * spread <= bound <= 30 * error
 
 
+@pytest.mark.long
 def test_the_bound_of_a_cut_mean_holds():
     """E[X | X ≥ a] − max(E X, a) ≤ CUT σ, for the Beta distributions that posteriors are."""
     for a, b in [(1, 1), (1, 30), (30, 1), (5, 5), (200, 300)]:
@@ -231,6 +232,7 @@ def test_a_million_probability_integral_transforms_are_uniform():
     assert stats.kstest(wrong, "uniform").pvalue < 1e-6
 
 
+@pytest.mark.long
 def test_transforms_under_contexts_are_uniform():
     rng = np.random.default_rng(1)
     t = 50_000

@@ -290,6 +290,7 @@ def test_predictions_of_windows_are_those_of_scikit_learn(bandwidth):
     assert (trials == 1.0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bounds", [None, [(0, 1)]])
 def test_predictions_of_the_default_are_nearly_those_of_models_fitted_anew(bounds):
     # What was found for all trials is kept: it differs a little from what a fold would find.

@@ -156,6 +156,7 @@ def integrated(X, y, make, law, grid):
     return middle, np.sqrt(w @ (grid - middle) ** 2), mean, deviation
 
 
+@pytest.mark.long
 def test_sensitivity_against_a_grid_of_models():
     X, y = trials()
     grid = np.linspace(0.66, 0.97, 16)

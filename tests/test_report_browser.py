@@ -261,6 +261,7 @@ def test_shares_of_trials_are_told_too(read, line):
     assert f"trials {mark[2]:.0f}" in text
 
 
+@pytest.mark.long
 def test_another_class_is_shown_when_it_is_chosen(read, classes):
     model, path = classes
     reader = read(path)
@@ -279,6 +280,7 @@ def test_another_class_is_shown_when_it_is_chosen(read, classes):
         assert percents(text)[0] == pytest.approx(mean[k], abs=0.00056)
 
 
+@pytest.mark.long
 def test_every_feature_has_a_slice_that_tells_values(read, many):
     model, path, X = many
     reader = read(path)
@@ -313,6 +315,7 @@ def test_nothing_reaches_out_of_the_window(read, request, name, viewport):
         assert box["x"] + box["width"] <= viewport["width"]
 
 
+@pytest.mark.long
 def test_maps_stand_side_by_side_or_one_above_the_other(read, plane):
     _, path = plane
     boxes = {}
@@ -328,6 +331,7 @@ def test_maps_stand_side_by_side_or_one_above_the_other(read, plane):
     assert boxes[360][1] > 400
 
 
+@pytest.mark.long
 def test_figures_follow_the_dark(read, line):
     reader = read(line[1])
     inks = []
@@ -435,6 +439,7 @@ def test_hostile_names_do_nothing_but_show(read, hostile, name, viewport):
     assert command == "\n".join(HOSTILE)
 
 
+@pytest.mark.long
 def test_hostile_features_show_on_axes_and_in_hover(read, hostile):
     reader = read(hostile / "hostile-many.html")
     for k, name in enumerate(HOSTILE):
@@ -445,6 +450,7 @@ def test_hostile_features_show_on_axes_and_in_hover(read, hostile):
     assert only_our_own(reader.page)
 
 
+@pytest.mark.long
 def test_hostile_classes_show_in_choices_titles_and_hover(read, hostile):
     reader = read(hostile / "hostile-two.html")
     labels = reader.page.locator("fieldset label").all()
@@ -459,6 +465,7 @@ def test_hostile_classes_show_in_choices_titles_and_hover(read, hostile):
     assert only_our_own(reader.page)
 
 
+@pytest.mark.long
 def test_a_hostile_class_of_two_shows_on_the_axis(read, hostile):
     reader = read(hostile / "hostile-one.html")
     title = reader.page.locator("#figure-curve .ytitle").text_content()

@@ -8,6 +8,7 @@ from betafield import SmoothBetaClassifier, contexts
 from betafield.testing import coverage
 
 
+@pytest.mark.long
 def test_bands_hold_at_every_level():
     for d, level in [(1, 0.95), (1, 0.6), (2, 0.8)]:
         found = coverage(
@@ -51,6 +52,7 @@ def test_shares_and_errors_are_those_of_the_data_sets():
     assert found.worst == found.share
 
 
+@pytest.mark.long
 def test_contexts_are_given_once_or_drawn_anew():
     options = {"t": 300, "runs": 10, "lipschitz": 1.0, "points": 10, "random_state": 2}
     model = SmoothBetaClassifier("theory", bounds=[(0, 1)])

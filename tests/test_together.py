@@ -82,6 +82,7 @@ def test_the_deviation_of_groups_is_learned():
     assert SmoothBetaClassifier().fit(X, y).group_deviation_ == 0.0
 
 
+@pytest.mark.long
 def test_rows_that_vary_are_not_followed():
     """Beside ρ = 0.1 the binomial process takes noise for the curve."""
     x = np.linspace(0.02, 0.98, 49)

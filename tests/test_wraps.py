@@ -29,6 +29,12 @@ EVERY = {
     "places": ({"geographic": ("lon", "lat")}, ["lon", "lat"]),
     "all": ({"periodic": {"hour": 24}, "geographic": ("lon", "lat")}, ["lat", "hour", "lon"]),
 }
+# Those with several features take most of the time.
+SOME = [
+    "hours",
+    "places",
+    *(pytest.param(name, marks=pytest.mark.long) for name in list(EVERY)[1::2]),
+]
 
 
 def table(n, seed=0):
@@ -258,8 +264,7 @@ def test_a_plane_and_the_globe_undo_each_other(seed):
     assert np.all(np.abs(flat - along) <= 0.16 * along + 1e-6)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("method", ["auto", "windows"])
 def test_orders_batches_merges_and_files_change_nothing(name, method, tmp_path):
     options, columns = EVERY[name]
@@ -287,8 +292,7 @@ def test_orders_batches_merges_and_files_change_nothing(name, method, tmp_path):
         assert np.array_equal(model.settle().predict_proba(asked), expected)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", SOME)
 def test_all_questions_are_answered(name):
     options, columns = EVERY[name]
     X, y = table(250)

@@ -181,6 +181,7 @@ def test_anchors_that_trials_contradict_are_told():
         _model(300).threshold(0.5, anchored=True)
 
 
+@pytest.mark.long
 def test_groups_and_rows_that_vary_take_anchors_too():
     rng = np.random.default_rng(5)
     x = np.repeat(np.linspace(0.0, 10.0, 30), 10)[:, None]

@@ -168,6 +168,7 @@ def test_members_are_heavy_and_start_with_the_centre():
     assert best.mode.evidence == pytest.approx(best.mode.reading.log, abs=30.0)
 
 
+@pytest.mark.long
 def test_many_features_have_one_member_with_the_law_of_the_posterior():
     X, y = trials(300, d=4)
     model = SmoothBetaClassifier(method="process").fit(X, y)
@@ -345,6 +346,7 @@ def test_levels_that_were_never_seen_vary_as_the_posterior_says():
     assert np.corrcoef(found[:, 0], found[:, 2])[0, 1] > 0.8  # one level has one effect
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::betafield.cautions.FieldWarning")
 def test_places_that_were_never_seen_vary_as_the_posterior_says():
     """On a lattice of places with effects of their own, of which its diagonal was not seen."""

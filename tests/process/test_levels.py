@@ -145,6 +145,7 @@ def test_covariances_are_averaged_over_windows_level_by_level(way):
     assert abs(gap.mean()) < 1e-3
 
 
+@pytest.mark.long
 def test_days_that_were_not_seen_have_wide_intervals():
     new = np.arange(0, 30, 6)
     rows, effect = days(3_000, 7, new=new)
