@@ -49,12 +49,12 @@ class Worker:
         return self.process.wait()
 
 
-def pieces(units: Units) -> Iterator[list[Any]]:
+def pieces(units: Units, seconds: float = PIECE) -> Iterator[list[Any]]:
     """Cut the work, in its order, into pieces of about as many expected seconds."""
     piece: list[Any] = []
     for unit in units:
         piece.append(unit)
-        if sum(each.expected_seconds for each in piece) >= PIECE:
+        if sum(each.expected_seconds for each in piece) >= seconds:
             yield piece
             piece = []
     if piece:

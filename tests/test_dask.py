@@ -1,6 +1,7 @@
 """Over dask collections: the answers of one machine to the last bit, whatever the partitions."""
 
 import contextlib
+import copy
 import functools
 import inspect
 import io
@@ -10,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import dask
@@ -28,7 +30,7 @@ from sklearn.exceptions import NotFittedError
 
 from betafield import SmoothBetaClassifier as Local
 from betafield import choosing, contexts, guarantees, load
-from betafield.dask import SmoothBetaClassifier, questions, tasks
+from betafield.dask import SmoothBetaClassifier, tasks
 from betafield.posteriors.base import Posterior
 from betafield.process.model import Smooth
 from betafield.windows import Forest
@@ -392,22 +394,28 @@ def test_a_model_learns_more_of_its_kind_only():
             many.partial_fit(split(X), split(Y))
 
 
-@pytest.mark.parametrize("case", ["plain", "contexts"])
-def test_widths_are_scored_at_the_places_of_one_machine(case, monkeypatch):
-    monkeypatch.setattr(choosing, "QUERIES", 64)
-    monkeypatch.setattr(choosing, "FEWEST", 8)
+@pytest.mark.parametrize(
+    ("case", "n", "cost"),
+    [
+        ("plain", 700, 20.0),
+        ("contexts", 700, 20.0),
+        pytest.param("plain", choosing.QUERIES + 500, 1.0, marks=pytest.mark.long),
+    ],
+)
+def test_widths_are_scored_at_the_places_of_one_machine(case, n, cost):
     rng = np.random.default_rng(3)
-    points = np.repeat(rng.uniform(size=(500, 2)), 4, axis=0)[rng.permutation(2000)]
-    data = {"X": points, "y": rng.uniform(size=2000) < points[:, 0]}
+    points = np.repeat(rng.uniform(size=(n, 2)), 2, axis=0)[rng.permutation(2 * n)]
+    data = {"X": points, "y": rng.uniform(size=2 * n) < points[:, 0]}
     if case == "contexts":
-        data["context"] = contexts.background(rng.integers(0, 4, size=2000) / 8)
+        data["context"] = contexts.background(rng.integers(0, 4, size=2 * n) / 8)
     for partition in (None, "space"):
         options = {"bandwidth": "loo", "partition": partition}
-        one, many = fitted(options, data, (500, 0, 1000, 500))
-        ours = choosing.sampled(one.field_.places(), one.field_.decoder.cost)
-        theirs = many.windows_.sampled(many.field_.decoder.cost)
-        assert theirs.total == ours.total == 500
-        assert len(np.unique(theirs.places.axes.T, axis=0)) == 64
+        one, many = fitted(options, data, (500, 0, n, n - 500))
+        ours = choosing.sampled(one.field_.places(), cost)
+        theirs = many.windows_.sampled(cost)
+        assert theirs.total == ours.total == n
+        most = max(choosing.FEWEST, int(choosing.QUERIES / cost))
+        assert len(np.unique(theirs.places.axes.T, axis=0)) == most < n
         for a, b in zip(held(ours.places), held(theirs.places), strict=True):
             np.testing.assert_array_equal(b, a)
         assert_same(one, many)
@@ -422,10 +430,12 @@ def test_all_widths_are_asked_about_at_once():
 
 
 @pytest.mark.long
-def test_large_questions_go_in_several_rounds(monkeypatch):
+def test_large_questions_go_in_several_rounds():
     _, many = fitted({"bandwidth": 0.25}, DATA["contexts"][1])
     before = shapes(many.posterior(QUERIES)), many.band(QUERIES, 1.0)
-    monkeypatch.setattr(questions, "NUMBERS", 100)
+    few = copy.copy(many.windows_)
+    few.numbers = 100
+    many = type(many).of(replace(many.field_, windows=few))
     with counted() as asked:
         after = shapes(many.posterior(QUERIES)), many.band(QUERIES, 1.0)
     assert len(asked) > 20

@@ -46,9 +46,9 @@ def experiments(draw, rows=affine | polynomial, most=25):
     return context, success ^ impossible
 
 
-def evidence_of(context, success, share="exact", weight=None, known=()):
+def evidence_of(context, success, share="exact", weight=None, **polynomials):
     outcome = np.array([~success, success])
-    return encode.distorted(outcome, weight, np.asarray(context, dtype=float), share, known)
+    return encode.distorted(outcome, weight, np.asarray(context, dtype=float), share, **polynomials)
 
 
 def window_of(evidence, share="exact"):
@@ -383,9 +383,8 @@ def test_as_many_polynomials_as_trials_are_counted_apart():
     assert_same_distribution(read(context, success), exact_mixture(context, success))
 
 
-def test_too_many_polynomials_are_refused(monkeypatch):
-    monkeypatch.setattr(encode, "MOST_POLYNOMIALS", 3)
+def test_too_many_polynomials_are_refused():
     context = np.array([[0.0, k / 8, 1.0] for k in range(1, 5) if k != 4])
-    known = evidence_of(context, np.ones(3, dtype=bool)).polynomials
+    known = evidence_of(context, np.ones(3, dtype=bool), most=3).polynomials
     with pytest.raises(ValueError, match=r"found 4 distinct polynomials.*at most 3 can be counted"):
-        evidence_of([[0.0, 0.9, 1.0]], np.array([True]), known=known)
+        evidence_of([[0.0, 0.9, 1.0]], np.array([True]), known=known, most=3)

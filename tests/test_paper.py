@@ -311,13 +311,12 @@ def test_a_unit_that_ends_every_worker_is_named(tmp_path):
     assert cache.get(UNITS[1]) is None
 
 
-def test_pieces_are_all_the_work_in_its_order(monkeypatch):
-    monkeypatch.setattr(processes, "PIECE", 0.1)  # of units of 0.05 seconds and a little more
-    cut = list(processes.pieces(UNITS))
+def test_pieces_are_all_the_work_in_its_order():
+    cut = list(processes.pieces(UNITS, 0.1))  # of units of 0.05 seconds and a little more
     assert [len(piece) for piece in cut] == [2, 2, 2]
     assert [unit for piece in cut for unit in piece] == UNITS
     dear = Unit("errors", "cone-1", "LGP", 3_000, 0)
-    assert list(processes.pieces([dear, *UNITS])) == [[dear], *cut]
+    assert list(processes.pieces([dear, *UNITS], 0.1)) == [[dear], *cut]
 
 
 def test_other_settings_are_other_units(monkeypatch):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from betafield.contexts import Unknown
 from betafield.decisions import Everywhere, Experiment
 from betafield.process import unknown
 from betafield.process.design import matrix
+from betafield.process.unknown import find_unknown
 
 Q = np.array([[0.2], [0.5], [0.8]])
 rates = st.floats(0.0, 1.0)
@@ -172,13 +174,14 @@ def test_sensitivity_against_a_grid_of_models():
 @pytest.mark.parametrize(
     ("number", "near"), [(7, 0.02), pytest.param(15, 0.006, marks=pytest.mark.long)]
 )
-def test_lapses_against_a_grid_of_models(number, near, monkeypatch):
+def test_lapses_against_a_grid_of_models(number, near):
     """Seven nodes are as good as that, and more of them converge."""
-    monkeypatch.setattr(unknown, "NODES", {1: number})
     X, y = trials(300, seed=1)
     grid = np.linspace(0.002, 0.25, 20)
     expected = integrated(X, y, lambda u: contexts.guess_lapse(0.5, u), stats.beta(1.5, 30), grid)
-    found = model().fit(X, y, context=contexts.guess_lapse(0.5, Unknown(1.5, 30)))
+    field = model().fit(X, y, context=contexts.guess_lapse(0.5, Unknown(1.5, 30))).field_
+    nodes = find_unknown(*field.per_class(), field.numeric_bounds, False, "range", number)
+    found = SmoothBetaClassifier.of(replace(field, found=(nodes,), found_at=field.totals))
     rate, post = found.rates_["lapse"], found.posterior(Q)
     np.testing.assert_allclose(rate.mean(), expected[0], atol=0.3 * near)
     np.testing.assert_allclose(rate.std(), expected[1], atol=0.3 * near)

@@ -62,8 +62,6 @@ RATIO, STEPS, LEAST = 2.0 ** (1 / 3), 21, 1 / 8
 TRIED_STEPS, HALVINGS = 4, 16
 # What the log-likelihood of a trial on the lattice may err by.
 LATTICE_ERROR = 1e-8
-# Numbers that are held at once.
-BLOCK = 1 << 22
 # Errors smaller than this cannot be told from none.
 LEAST_ERROR = 1e-290
 
@@ -125,6 +123,8 @@ class Bands:
     circles : tuple of float
         Radii of circles and spheres on which trials lie: windows are measured along straight lines,
         and `lipschitz` is told along arcs, which are longer.
+    block : int
+        Numbers that are held at once.
     """
 
     windows: Forest
@@ -136,6 +136,7 @@ class Bands:
     simultaneous: bool = False
     n_jobs: int | None = None
     circles: tuple[float, ...] = ()
+    block: int = 1 << 22
 
     def intervals(self, queries: Floats) -> tuple[Floats, Floats]:
         """Return the lower and the upper ends at (m, d) queries."""
@@ -228,7 +229,7 @@ class Bands:
 
     def _blocks(self, m: int) -> list[slice]:
         numbers = (STEPS + 2) * (self.windows.width + self.windows.span[1] + 8)
-        return blocks(m, max(1, BLOCK // numbers))
+        return blocks(m, max(1, self.block // numbers))
 
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
         """Return the narrowest interval that is paid for."""

@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from betafield import contexts
-from betafield.baselines import LogisticGP, LogitNormal, base, logistic_gp
+from betafield.baselines import LogisticGP, LogitNormal, base
 from betafield.baselines.logistic_gp import Evidence
 
 UNITS = np.array([1.0, 50.0, 0.02])
@@ -176,11 +176,10 @@ def test_the_posterior_is_right_at_any_amplitude(places, length_scale, amplitude
     np.testing.assert_allclose(post.log_odds_variance, variance, rtol=1e-6)
 
 
-def test_steps_that_do_not_end_are_told(monkeypatch):
+def test_steps_that_do_not_end_are_told():
     X, y = trials(30, 1)
-    monkeypatch.setattr(logistic_gp, "MOST_STEPS", 2)
     with pytest.warns(ConvergenceWarning, match="30 trials: 2 of Newton's steps"):
-        LogisticGP(0.2, 2.0).fit(X, y)
+        Evidence(X, y).mode(np.array([0.2]), 2.0, steps=2)
 
 
 def test_repeated_trials_are_no_trouble():
@@ -191,14 +190,16 @@ def test_repeated_trials_are_no_trouble():
     assert np.all(model.posterior([[0.0], [1.0]]).log_odds_variance > 0.0)
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_blocks_do_not_show():
     X, y = trials(50, 2)
     model = LogisticGP([0.2, 10.0], 2.0).fit(X, y)
     whole = model.posterior(X)
-    monkeypatch.setattr(base, "BLOCK", 150)
-    parts = model.posterior(X)
-    np.testing.assert_allclose(parts.log_odds_mean, whole.log_odds_mean, rtol=1e-12)
-    np.testing.assert_allclose(parts.log_odds_variance, whole.log_odds_variance, rtol=1e-9)
+    times = base.BLOCK // 50**2 + 2  # more than one block, which ends amid the trials
+    parts = model.posterior(np.tile(X, (times, 1)))
+    assert len(base.blocks(50 * times, 50)) > 1
+    mean, variance = (np.tile(a, times) for a in (whole.log_odds_mean, whole.log_odds_variance))
+    np.testing.assert_allclose(parts.log_odds_mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(parts.log_odds_variance, variance, rtol=1e-9)
 
 
 # Gradients.

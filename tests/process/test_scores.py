@@ -156,12 +156,11 @@ def test_the_variance_between_days_is_that_of_windows_along_days():
     assert level_effects(windows, w, match.ways, 0, 0.0) == (0.0, 0.0)
 
 
-def test_a_sample_is_chosen_by_hash_and_grows_under_contexts(monkeypatch):
-    monkeypatch.setattr(scores, "SAMPLE", 50)
+def test_a_sample_is_chosen_by_hash_and_grows_under_contexts():
     plain, guessed = smooth(300, 10), smooth(300, 10, (0.5, 1.0))
     m = np.full(300, 0.5)
-    few = scores.sampled(plain, residuals(m, plain))
-    more = scores.sampled(guessed, residuals(m, guessed))
+    few = scores.sampled(plain, residuals(m, plain), 50)
+    more = scores.sampled(guessed, residuals(m, guessed), 50)
     assert len(few) == 50
     assert len(more) == 150  # A² m(1−m)/(q(1−q)) = 1/3 at m = ½
     assert len(set(more)) == 150
@@ -209,12 +208,11 @@ def test_windows_without_hope_are_not_asked_again():
     assert scores.promising(logs, every, 4.0).tolist() == [True, False, True, True]
 
 
-def test_dropping_windows_early_changes_no_weight_that_matters(monkeypatch):
+def test_dropping_windows_early_changes_no_weight_that_matters():
     rows, _ = days(3_000, 21)
     match = contest(fit_links(rows), rows)
     kept, w = scores.weighed(scores.scored(match))
-    monkeypatch.setattr(scores, "DEVIATIONS", 1e9)
-    every, full = scores.weighed(scores.scored(match))
+    every, full = scores.weighed(scores.scored(match, deviations=1e9))
     assert kept == every
     np.testing.assert_allclose(w, full, rtol=1e-12)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
+from sqlalchemy import create_engine, event
 from tests.server.serving import (
     DOTS,
     EVEN,
@@ -293,19 +293,14 @@ def test_one_process_serves_a_file(tmp_path):
     Store(str(tmp_path / "study.db"), serving=True).close()
 
 
-def test_a_file_of_a_later_release_is_refused_and_an_older_one_brought_up_to_date(
-    tmp_path, monkeypatch
-):
+def test_a_file_of_a_later_release_is_refused_and_an_older_one_brought_up_to_date(tmp_path):
     path = tmp_path / "study.db"
     Store(str(path)).close()
     later = [*tables.MIGRATIONS, lambda c: c.exec_driver_sql("CREATE TABLE more (x INTEGER)")]
-    with monkeypatch.context() as patch:
-        patch.setattr(tables, "MIGRATIONS", later)
-        store = Store(str(path))
-        with store.reading() as connection:
-            assert tables.version(connection) == len(later)
-            assert connection.exec_driver_sql("SELECT count(*) FROM more").scalar_one() == 0
-        store.close()
+    with create_engine(f"sqlite:///{path}").begin() as connection:
+        assert tables.migrate(connection, later) == len(tables.MIGRATIONS)
+        assert tables.version(connection) == len(later)
+        assert connection.exec_driver_sql("SELECT count(*) FROM more").scalar_one() == 0
     with pytest.raises(ValueError, match="a later release wrote it"):
         Store(str(path))
 

@@ -328,10 +328,12 @@ class Evidence:
         # Of the last mode found: the next one is not far from it.
         self.dual = np.zeros(len(points))
 
-    def mode(self, length_scale: Floats, amplitude: float) -> tuple[Floats, Mode]:
-        """Return the covariance of the trials and the mode of f."""
+    def mode(
+        self, length_scale: Floats, amplitude: float, steps: int = MOST_STEPS
+    ) -> tuple[Floats, Mode]:
+        """Return the covariance of the trials and the mode of f, after so many steps at most."""
         K = _covariance(self.points, self.points, length_scale, amplitude)
-        mode = _mode(K, self.success, self.dual)
+        mode = _mode(K, self.success, self.dual, steps)
         self.dual = mode.dual
         return K, mode
 
@@ -376,14 +378,14 @@ class Mode(NamedTuple):
     whitened: Floats
 
 
-def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
+def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats, steps: int) -> Mode:
     """Find the mode by Newton's method: algorithm 3.1."""
     sign = np.where(success, 1.0, -1.0)
     a = start
     f = _times(K, a)
     if _gain(a, f, sign) < _gain(0.0 * a, 0.0 * f, sign):
         a, f = 0.0 * a, 0.0 * f
-    for _ in range(MOST_STEPS):
+    for _ in range(steps):
         root = np.sqrt(expit(f) * expit(-f))  # line 4
         factor = _factor(K, root)  # line 5
         residual = sign * expit(-sign * f) - a  # ∇ log p(y | f) − K⁻¹f, as line 6 without W f
@@ -395,7 +397,7 @@ def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats) -> Mode:
         share = _share(a, f, da, df, sign)
         a, f = a + share * da, f + share * df
     else:
-        _warn_of_too_few_steps(len(f))
+        _warn_of_too_few_steps(len(f), steps)
     log_likelihood = _gain(a, f, sign) - np.log(np.diag(factor)).sum()  # line 10
     return Mode(f, a, root, factor, log_likelihood, _whitened(factor, root, f, sign))
 
@@ -423,9 +425,9 @@ def _whitened(factor: Floats, root: Floats, f: Floats, sign: Floats) -> Floats:
     return np.asarray(solve_triangular(factor, z, lower=True, check_finite=False))
 
 
-def _warn_of_too_few_steps(t: int) -> None:
+def _warn_of_too_few_steps(t: int, steps: int) -> None:
     warnings.warn(
-        f"{t} trials: {MOST_STEPS} of Newton's steps did not reach the mode; a smaller amplitude "
+        f"{t} trials: {steps} of Newton's steps did not reach the mode; a smaller amplitude "
         "or a longer length scale would need fewer",
         ConvergenceWarning,
         stacklevel=2,

@@ -127,14 +127,16 @@ class Answer(NamedTuple):
         return out
 
 
-def rounds(questions: Sequence[Question], whole: Outline) -> Iterator[list[tuple[int, Question]]]:
+def rounds(
+    questions: Sequence[Question], whole: Outline, numbers: int
+) -> Iterator[list[tuple[int, Question]]]:
     """Return pieces of the questions, with their numbers, in groups that can be sent at once."""
     group: list[tuple[int, Question]] = []
     sent = 0
     for n, question in enumerate(questions):
-        for piece in question.pieces(whole, NUMBERS):
+        for piece in question.pieces(whole, numbers):
             size = piece.nothing(whole).size + piece.queries.size
-            if group and sent + size > NUMBERS:
+            if group and sent + size > numbers:
                 yield group
                 group, sent = [], 0
             group.append((n, piece))

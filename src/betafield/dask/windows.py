@@ -28,7 +28,7 @@ from betafield.dask.partitions import (
     require_kept,
     together,
 )
-from betafield.dask.questions import Ask, Asked, Outline, Question, answered, noted, rounds
+from betafield.dask.questions import NUMBERS, Ask, Asked, Outline, Question, answered, noted, rounds
 from betafield.dask.tasks import Part, Told, added, gathered, learned, n_different, split, tell
 from betafield.evidence import Polynomial, Totals
 from betafield.field import Field
@@ -61,12 +61,19 @@ class Windows(Asked):
     kept : sequence of Kept
     regions : Regions or None
         Where trials are, if each part is to have a region of its own.
+    numbers : int
+        How many are sent to workers and back at once.
     """
 
     def __init__(
-        self, d: int, metric: str, kept: Sequence[Kept] = (), regions: Regions | None = None
+        self,
+        d: int,
+        metric: str,
+        kept: Sequence[Kept] = (),
+        regions: Regions | None = None,
+        numbers: int = NUMBERS,
     ) -> None:
-        self.kept, self.regions = tuple(kept), regions
+        self.kept, self.regions, self.numbers = tuple(kept), regions, numbers
         super().__init__(_outline(d, metric, [each.told for each in self.kept]))
 
     # Trials.
@@ -116,7 +123,7 @@ class Windows(Asked):
         return self._with([Kept(*each) for each in zip(names, parts, told, strict=True)])
 
     def _with(self, kept: Sequence[Kept]) -> Windows:
-        return Windows(self.d, self.metric, kept, self.regions)
+        return Windows(self.d, self.metric, kept, self.regions, self.numbers)
 
     # Asking.
 
@@ -127,7 +134,7 @@ class Windows(Asked):
     def answers(self, questions: Sequence[Question]) -> list[Ints]:
         """Return the answers of all parts together."""
         found: list[list[Ints]] = [[] for _ in questions]
-        for some in rounds(questions, self.outline):
+        for some in rounds(questions, self.outline, self.numbers):
             answers = self._answers([piece for _, piece in some])
             for (n, _), answer in zip(some, answers, strict=True):
                 found[n].append(answer)

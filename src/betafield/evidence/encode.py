@@ -153,16 +153,18 @@ def distorted(
     context: Floats,
     sharing: str,
     known: tuple[Polynomial, ...] = (),
+    most: int = MOST_POLYNOMIALS,
 ) -> Evidence:
     """Return the evidence of trials under contexts (t, p + 1), given outcomes (2, t) and weights.
 
-    `known` are polynomials counted already. Raises for an outcome that was impossible.
+    `known` are polynomials counted already. Raises for an outcome that was impossible, and for more
+    than `most` polynomials.
     """
     learned, _ = _learned(columns, weight, context)
     if contexts.is_affine(learned.context).all():
         learned = learned._replace(context=learned.context[:, [0, -1]])
     require_countable("trials", learned.held * learned.size, MOST / lattice.UNIT)
-    return _mean(learned) if sharing == "mean" else _exact(learned, known)
+    return _mean(learned) if sharing == "mean" else _exact(learned, known, most)
 
 
 def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[_Trials, Floats]:
@@ -232,7 +234,7 @@ def _happened(
 # Exact -------------------------------------------------------------------------------------
 
 
-def _exact(learned: _Trials, known: tuple[Polynomial, ...]) -> Evidence:
+def _exact(learned: _Trials, known: tuple[Polynomial, ...], most: int) -> Evidence:
     from betafield.windows import Shifts
 
     likelihood = learned.likelihood()
@@ -246,7 +248,7 @@ def _exact(learned: _Trials, known: tuple[Polynomial, ...]) -> Evidence:
         np.where(shifted, learned.size, 1.0) if sized.any() else None,
     )
     counts = tally(pure * learned.held, learned.size)
-    polynomials, numbers = _numbered(likelihood[~is_affine], known)
+    polynomials, numbers = _numbered(likelihood[~is_affine], known, most)
     if polynomials:
         counts = _with_polynomials(counts, learned, ~is_affine, numbers, len(polynomials))
     return Evidence(
@@ -260,14 +262,14 @@ def _exact(learned: _Trials, known: tuple[Polynomial, ...]) -> Evidence:
 
 
 def _numbered(
-    likelihood: Floats, known: tuple[Polynomial, ...]
+    likelihood: Floats, known: tuple[Polynomial, ...], most: int
 ) -> tuple[tuple[Polynomial, ...], Ints]:
     """Return all polynomials counted, and the number of each row's among them."""
     rows = likelihood / likelihood.max(axis=1, keepdims=True)
     found, which = distinct(rows)
     places = {polynomial: i for i, polynomial in enumerate(known)}
     numbers = [places.setdefault(tuple(row), len(places)) for row in found.tolist()]
-    _require_few(len(places))
+    _require_few(len(places), most)
     return tuple(places), np.array(numbers, dtype=np.int64)[which.reshape(-1)]
 
 
@@ -293,11 +295,11 @@ def _with_polynomials(
     return columns
 
 
-def _require_few(n: int) -> None:
-    if n > MOST_POLYNOMIALS:
+def _require_few(n: int, most: int) -> None:
+    if n > most:
         raise ValueError(
             f"context: found {n} distinct polynomials, a context and its outcome each; at most "
-            f"{MOST_POLYNOMIALS} can be counted apart, so round their coefficients"
+            f"{most} can be counted apart, so round their coefficients"
         )
 
 
@@ -308,7 +310,7 @@ def recounted(
     from betafield.windows import Places
 
     union = {polynomial: i for i, polynomial in enumerate(dict.fromkeys((*ours, *theirs)))}
-    _require_few(len(union))
+    _require_few(len(union), MOST_POLYNOMIALS)
     at, rest = polynomial_columns(np.array([union[polynomial] for polynomial in theirs]))
     moved = []
     for places in parts:

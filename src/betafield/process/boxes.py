@@ -239,11 +239,14 @@ def by_rank(at: Floats, trials: Ints) -> Axis:
     return Axis(at, ranks, float(at[-1] - at[0]))
 
 
-def values(x: Floats, trials: Ints) -> tuple[Floats, Ints]:
-    """Return the distinct values of a feature, sorted, and the trials at each."""
+def values(x: Floats, trials: Ints, long: int = LONG) -> tuple[Floats, Ints]:
+    """Return the distinct values of a feature, sorted, and the trials at each.
+
+    Columns are taken in parts that are so `long`.
+    """
     parts = [
-        _values(x[start : start + LONG], trials[start : start + LONG])
-        for start in range(0, len(x), LONG)
+        _values(x[start : start + long], trials[start : start + long])
+        for start in range(0, len(x), long)
     ]
     if len(parts) == 1:
         return parts[0]

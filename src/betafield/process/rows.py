@@ -184,11 +184,12 @@ def gather(
     box: Callable[[Floats], Floats] | None = None,
     levels: Levels = (),
     is_grouped: bool = False,
+    long: int = LONG,
 ) -> Rows:
     """Return the rows of trials at points, in any order and any number of parts.
 
-    Points are of the unit box, or `box` puts them into it, a part of them at a time. Cells keep
-    `levels` of features apart, the last of which are those of groups.
+    Points are of the unit box, or `box` puts them into it, a part of them at a time, so `long`.
+    Cells keep `levels` of features apart, the last of which are those of groups.
 
     Examples
     --------
@@ -199,8 +200,8 @@ def gather(
     >>> rows.x[:, 0], rows.n, rows.k
     (array([0.2, 0.5]), array([4., 3.]), array([0., 2.]))
     """
-    is_long = len(x) > LONG and _is_constant(context) and _shift(trials) == 0
-    step = LONG if is_long else len(x)
+    is_long = len(x) > long and _is_constant(context) and _shift(trials) == 0
+    step = long if is_long else len(x)
     d = x.shape[1] - is_grouped
     most = grid.most.get(d, np.inf)
     cut = grid.cut(d, levels) if d in grid.cells else Cut((), ())

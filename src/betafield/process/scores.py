@@ -150,7 +150,7 @@ def contest(
     return Contest(fits, rows, xs, residuals(m, rows), spacings)
 
 
-def scored(match: Contest) -> Scored:
+def scored(match: Contest, deviations: float = DEVIATIONS) -> Scored:
     """Return the scores of all candidates; −∞ for those that the first trials show hopeless.
 
     The first trials are asked about every second width, and about those beside promising ones.
@@ -165,7 +165,7 @@ def scored(match: Contest) -> Scored:
     if not rest.trials:
         is_open = np.ones(len(logs), dtype=bool)
     else:
-        is_open = beside(promising(logs, glance, len(order) / first))
+        is_open = beside(promising(logs, glance, len(order) / first, deviations=deviations))
     if (is_open & ~glance).any():
         logs += start.logs(is_open & ~glance)
     total = np.where(is_open, logs.sum(axis=1), -np.inf)
@@ -198,13 +198,16 @@ def opened(is_open: Bools) -> Iterator[tuple[int, int, list[tuple[int, float]]]]
         yield i, b, [(first + j, TAUS[j]) for j in np.flatnonzero(each[i, b]).tolist()]
 
 
-def sampled(rows: Rows, left_over: Residuals) -> Index:
-    """Return the rows at which trials are left out, in the order of their hashes."""
+def sampled(rows: Rows, left_over: Residuals, size: int = SAMPLE) -> Index:
+    """Return the rows at which trials are left out, in the order of their hashes.
+
+    Together they are worth `size` undistorted trials, if so many rows are.
+    """
     plain = left_over.m * (1.0 - left_over.m)
     order = np.argsort(hashes(rows), kind="stable")
     worth = np.cumsum((left_over.weight / plain)[order])
-    enough = int(np.searchsorted(worth, SAMPLE)) + 1
-    return order[: min(enough, MOST * SAMPLE)]
+    enough = int(np.searchsorted(worth, size)) + 1
+    return order[: min(enough, MOST * size)]
 
 
 def entries(rows: Rows, sample: Index) -> Entries:
@@ -218,7 +221,13 @@ def entries(rows: Rows, sample: Index) -> Entries:
     )
 
 
-def promising(logs: Floats, asked: Bools, times: float, temperature: float = TEMPERATURE) -> Bools:
+def promising(
+    logs: Floats,
+    asked: Bools,
+    times: float,
+    temperature: float = TEMPERATURE,
+    deviations: float = DEVIATIONS,
+) -> Bools:
     """Return which of those asked may still be kept when the sample is so many times as large.
 
     Against the best of them: what the difference would grow to if it went on, and some deviations.
@@ -228,7 +237,7 @@ def promising(logs: Floats, asked: Bools, times: float, temperature: float = TEM
     best = int(np.argmax(raised))
     apart = logs - logs[best]
     deviation = np.sqrt((apart**2).sum(axis=1) * times * (times - 1.0))
-    hoped = times * apart.sum(axis=1) + DEVIATIONS * deviation
+    hoped = times * apart.sum(axis=1) + deviations * deviation
     is_open: Bools = asked & (hoped / temperature + prior - prior[best] > np.log(LEAST))
     is_open[0] = True
     return is_open

@@ -66,11 +66,14 @@ class Nodes(NamedTuple):
     rates : array of shape (k, u)
     shares : array of shape (k,)
         Logarithms.
+    number : int
+        How many values each rate had before impossible ones were left out.
     """
 
     law: Shapes
     rates: Floats
     shares: Floats
+    number: int
 
 
 def find_unknown(
@@ -78,16 +81,19 @@ def find_unknown(
     bounds: Floats,
     with_windows: bool = True,
     scale: str | tuple[str, ...] = "auto",
+    number: int | None = None,
 ) -> Found:
     """Return what process and windows are best for trials under rates that are not known.
 
-    Windows are those of residuals at the posterior means of the rates.
+    Windows are those of residuals at the posterior means of the rates. `number` is how many values
+    each rate has; None: as `NODES` says.
     """
+    number = NODES[len(sums.rates)] if number is None else number
     law: Shapes = tuple((rate.alpha, rate.beta) for rate in sums.rates)
     first = find(sums.at(means(sums.rates)), bounds, False, scale)
-    nodes, w = _placed(sums, bounds, first, law)
+    nodes, w = _placed(sums, bounds, first, law, number)
     found = find(sums.at(w @ nodes.rates), bounds, with_windows, scale)
-    nodes, w = _placed(sums, bounds, found, nodes.law)
+    nodes, w = _placed(sums, bounds, found, nodes.law, number)
     components = tuple(
         each for one in found.components for each in _climbed(sums, bounds, one, nodes, w)
     )
@@ -109,11 +115,13 @@ def _climbed(
     return found
 
 
-def _placed(sums: Sums, bounds: Floats, found: Found, law: Shapes) -> tuple[Nodes, Floats]:
+def _placed(
+    sums: Sums, bounds: Floats, found: Found, law: Shapes, number: int
+) -> tuple[Nodes, Floats]:
     """Return nodes where the posterior of the rates is, and its weights there."""
     component = found.components[0]
     rows = gathered(sums, bounds, component)
-    nodes = _possible(beta_nodes(sums.rates, law), rows, sums.rates)
+    nodes = _possible(beta_nodes(sums.rates, law, number), rows, sums.rates)
     near: Floats | None = None
     for left in reversed(range(ROUNDS)):
         logs = np.empty(len(nodes.rates))
@@ -125,7 +133,7 @@ def _placed(sums: Sums, bounds: Floats, found: Found, law: Shapes) -> tuple[Node
         new = tuple(_matched(nodes, w, j) for j in range(len(sums.rates)))
         if not left or all(_is_near(a, b) for a, b in zip(nodes.law, new, strict=True)):
             break  # with the weights of these nodes, not of new ones
-        nodes = _possible(beta_nodes(sums.rates, new), rows, sums.rates)
+        nodes = _possible(beta_nodes(sums.rates, new, number), rows, sums.rates)
     return nodes, np.asarray(w)
 
 
@@ -154,9 +162,8 @@ def gauss(alpha: float, beta: float, number: int) -> tuple[Floats, Floats]:
     return np.clip(0.5 * (1.0 + t), EDGE, 1.0 - EDGE), vectors[0] ** 2
 
 
-def beta_nodes(rates: tuple[Rate, ...], law: Shapes) -> Nodes:
-    """Return the nodes of a law per rate, every combination of them."""
-    number = NODES[len(rates)]
+def beta_nodes(rates: tuple[Rate, ...], law: Shapes, number: int) -> Nodes:
+    """Return the nodes of a law per rate, so many of each, every combination of them."""
     each, shares = [], []
     for rate, shapes in zip(rates, law, strict=True):
         x, w = gauss(*shapes, number)
@@ -165,7 +172,7 @@ def beta_nodes(rates: tuple[Rate, ...], law: Shapes) -> Nodes:
         shares.append(np.log(np.maximum(w, 1e-300)) + ratio)
     grid = np.meshgrid(*each, indexing="ij")
     total = np.sum(np.meshgrid(*shares, indexing="ij"), axis=0)
-    return Nodes(law, np.stack([axis.ravel() for axis in grid], axis=1), total.ravel())
+    return Nodes(law, np.stack([axis.ravel() for axis in grid], axis=1), total.ravel(), number)
 
 
 def _log_density(x: Floats, alpha: float, beta: float) -> Floats:
@@ -179,7 +186,7 @@ def _possible(nodes: Nodes, rows: Rows, rates: tuple[Rate, ...]) -> Nodes:
     kept = np.array([np.all(_rise(at(corners, each)) * usual >= 0.0) for each in nodes.rates])
     if not kept.any():
         return nodes
-    return Nodes(nodes.law, nodes.rates[kept], nodes.shares[kept])
+    return nodes._replace(rates=nodes.rates[kept], shares=nodes.shares[kept])
 
 
 def _rise(context: Floats) -> Floats:
@@ -192,7 +199,7 @@ def _matched(nodes: Nodes, w: Floats, j: int) -> tuple[float, float]:
     v = np.bincount(which.reshape(-1), w).astype(np.float64)
     mean, variance = moments(x, v)
     if 1.0 / np.sum(v**2) < FEW:
-        at_nodes, own = gauss(*nodes.law[j], NODES[nodes.rates.shape[1]])
+        at_nodes, own = gauss(*nodes.law[j], nodes.number)
         mean, variance = _peak(x, v, own[np.isin(at_nodes, x)], nodes.law[j])
     return matched(mean, WIDER * variance)
 

@@ -6,7 +6,7 @@ a study, in order, so that a replay of the rows gives the same experiment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import (
     BigInteger,
@@ -104,23 +104,24 @@ def _first(connection: Connection) -> None:
 
 
 # What makes a database of version i one of version i + 1.
-MIGRATIONS: list[Callable[[Connection], None]] = [_first]
+Migration = Callable[[Connection], None]
+MIGRATIONS: tuple[Migration, ...] = (_first,)
 
 
-def migrate(connection: Connection) -> int:
+def migrate(connection: Connection, steps: Sequence[Migration] = MIGRATIONS) -> int:
     """Bring a database up to date, in one transaction; return the version that it had."""
     found = version(connection)
-    if found > len(MIGRATIONS):
+    if found > len(steps):
         raise ValueError(
             f"database: found version {found}; this release knows versions up to "
-            f"{len(MIGRATIONS)}, so a later release wrote it"
+            f"{len(steps)}, so a later release wrote it"
         )
-    for step in MIGRATIONS[found:]:
+    for step in steps[found:]:
         step(connection)
     if found == 0:
-        connection.execute(insert(about).values(version=len(MIGRATIONS), touched=0.0))
-    elif found < len(MIGRATIONS):
-        connection.execute(update(about).values(version=len(MIGRATIONS)))
+        connection.execute(insert(about).values(version=len(steps), touched=0.0))
+    elif found < len(steps):
+        connection.execute(update(about).values(version=len(steps)))
     return found
 
 
