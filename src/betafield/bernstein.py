@@ -58,12 +58,16 @@ def value_beside(coefficients: Floats, p: Floats, rest: Floats) -> Floats:
     >>> value_beside(np.array([[0.0, 1.0, 1.0]]), np.array([0.5]), np.array([0.5])).tolist()
     [0.75]
     """
-    degree = coefficients.shape[-1] - 1
-    powers = np.arange(degree + 1)
-    chances = (
-        special.comb(degree, powers) * p[..., None] ** powers * rest[..., None] ** powers[::-1]
-    )
+    powers, ways = _binomial(coefficients.shape[-1] - 1)
+    chances = ways * p[..., None] ** powers * rest[..., None] ** powers[::-1]
     return np.asarray((coefficients * chances).sum(axis=-1))
+
+
+@lru_cache(maxsize=64)
+def _binomial(degree: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return k = 0, 1, …, p and binom(p, k)."""
+    powers = np.arange(degree + 1)
+    return powers, np.asarray(special.comb(degree, powers))
 
 
 def value_at_log_odds(coefficients: Floats, u: Floats) -> Floats:

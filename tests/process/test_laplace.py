@@ -12,7 +12,9 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 
 from betafield import contexts
+from betafield.process import design
 from betafield.process.basis import Prior, basis
+from betafield.process.curvature import Low, Whole
 from betafield.process.design import matrix
 from betafield.process.laplace import mode, slopes
 from betafield.process.likelihood import polynomial, read
@@ -82,6 +84,54 @@ def test_the_slope_of_the_objective_is_nothing_at_the_mode(link, count, seed, lo
     slope = P.T @ found.reading.score - found.b
     M = np.eye(len(slope)) + P.T * found.reading.information @ P
     assert 0.5 * slope @ np.linalg.solve(M, slope) < 1e-8
+
+
+@given(seed=st.integers(0, 2**32 - 1), link=st.sampled_from(LINKS))
+def test_contexts_that_outcomes_contradict_have_a_mode_too(seed, link):
+    """Polynomials that rise and fall: steps of scoring alone went to and fro."""
+    rng = np.random.default_rng(seed)
+    x, n = rng.random((30, 2)), rng.integers(1, 20, 30)
+    rows = Rows(x, n, n * rng.integers(0, 2, 30), rng.random((30, 4)))
+    theta = np.array([2.0 + np.log(link.scale), *np.log(rng.uniform(0.05, 0.5, 2))])
+    prior = Prior(link.scale, 300.0)
+    found = mode(theta, rows, link, prior)
+    slope = matrix(found.basis, x).T @ found.reading.score - found.b
+    assert np.abs(slope).max() < 1e-6
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 4),
+    link=st.sampled_from(LINKS),
+    is_told=st.booleans(),
+    repeated=st.booleans(),
+)
+def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated):
+    """Of fewer rows than functions, matrices have one row per row: another way to the same."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((12, d))
+    x[6:] = x[:6] if repeated else x[6:]
+    n = rng.integers(1, 9, 12)
+    rows = Rows(x, n, rng.binomial(n, 0.6), np.tile(GUESS if is_told else [0.0, 1.0], (12, 1)))
+    theta, prior = theta_of(link, d, float(rng.uniform(0.04, 0.15))), Prior(link.scale, 1e5)
+    few = mode(theta, rows, link, prior)
+    assert isinstance(few.curvature, Low)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(design, "SPARSE", np.inf)
+        whole = mode(theta, rows, link, prior)
+        expected = slopes(whole, rows)
+    assert isinstance(whole.curvature, Whole)
+    found = slopes(few, rows)
+    assert few.evidence == pytest.approx(whole.evidence, abs=1e-9)
+    np.testing.assert_allclose(few.f, whole.f, atol=1e-8)
+    np.testing.assert_allclose(few.b, whole.b, atol=1e-8)
+    for name in ("gradient", "information", "S", "leverages", "moves"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-8)
+    U = few.curvature.factor()
+    np.testing.assert_allclose(U.T @ U, whole.curvature.U.T @ whole.curvature.U, atol=1e-8)
+    step = rng.normal(size=len(few.b))
+    assert few.curvature.form(step) == pytest.approx(whole.curvature.form(step))
+    np.testing.assert_allclose(few.curvature.solve(step), whole.curvature.solve(step), atol=1e-9)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)

@@ -8,6 +8,9 @@ functions, it is an arrow (`Arrow`),
 so that hundreds of levels cost little more than none:
 
     step′M₀ step = |U s₀|² + Σ d (s₁ + B s₀/d)²,   log det M₀ = 2 Σ log U_jj + Σ log d.
+
+Of fewer rows than functions it differs from I in the space of the rows only (`Low`): with
+Q orthonormal rows that span it, M₀ = I + Q′(C − I)Q.
 """
 
 from __future__ import annotations
@@ -79,6 +82,63 @@ class Whole(NamedTuple):
     def half_log_determinant(self) -> float:
         """½ log det M₀."""
         return float(np.log(np.diag(self.U)).sum())
+
+
+class Low(NamedTuple):
+    """M₀ = I + Q′(C − I)Q, of fewer rows than functions.
+
+    Parameters
+    ----------
+    core : Whole
+        C, of shape (r, r).
+    Q : array of shape (r, m)
+        Orthonormal rows, or zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low = Low(Whole.of(np.array([[4.0]])), np.array([[0.6, 0.8]]))
+    >>> low.solve(np.array([0.6, 0.8])), round(low.form(np.array([0.6, 0.8])), 9)
+    (array([0.15, 0.2 ]), 4.0)
+    """
+
+    core: Whole
+    Q: Floats
+
+    def solve(self, y: Floats) -> Floats:
+        """Return M₀⁻¹y."""
+        z = self._within(y)
+        return np.asarray(y + linear.product((self.core.solve(z) - z)[None], self.Q)[0])
+
+    def form(self, step: Floats) -> float:
+        """Return step′M₀ step."""
+        z = self._within(step)
+        outside = float(np.sum(step * step)) - float(np.sum(z * z))
+        return max(outside, 0.0) + self.core.form(z)
+
+    def inverse(self) -> Floats:
+        """Return M₀⁻¹."""
+        return self._widened(self.core.inverse())
+
+    def factor(self) -> Floats:
+        """Return the upper triangular U with U′U = M₀."""
+        U = self.core.U
+        return linear.factor(self._widened(linear.weighted_gram(U, np.ones(len(U)))))
+
+    @property
+    def half_log_determinant(self) -> float:
+        """½ log det M₀."""
+        return self.core.half_log_determinant
+
+    def _within(self, y: Floats) -> Floats:
+        """Return Qy."""
+        return linear.product(self.Q, y[:, None])[:, 0]
+
+    def _widened(self, A: Floats) -> Floats:
+        """Return I + Q′(A − I)Q."""
+        half = linear.product(A - np.eye(len(A)), self.Q)
+        both = linear.product(np.ascontiguousarray(self.Q.T), half)
+        return np.asarray(np.eye(len(both)) + 0.5 * (both + both.T))
 
 
 class Arrow(NamedTuple):

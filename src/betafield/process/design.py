@@ -2,8 +2,8 @@
 
 `Product`, for one to three features, never makes the matrix: it works on sums of cosines
 (`cosines`). `Dense`, for more and for those that
-wrap around, does, a block of rows at a time where it can. `Levelled` adds a
-function per level of a feature to either.
+wrap around, does, a block of rows at a time where it can. `Few` is for fits of fewer rows than
+functions. `Levelled` adds a function per level of a feature to the first two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from betafield._locks import cached
 from betafield._rows import distinct
 from betafield.process import cosines, linear, wrapped
 from betafield.process.basis import Basis, Effects
-from betafield.process.curvature import Arrow, Curvature, Whole
+from betafield.process.curvature import Arrow, Curvature, Low, Whole
 from betafield.process.pooled import Pooled
 
 Floats = npt.NDArray[np.float64]
@@ -27,6 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 # Features up to which sums of cosines are quicker.
 FEW = 3
+# Functions per row from which rows are few.
+SPARSE = 1.5
 # Rows of a dense matrix that are made at a time, and entries that are kept at the most.
 BLOCK, MOST_KEPT = 4_096, 1 << 24
 
@@ -156,6 +158,42 @@ class Dense:
 
 
 @dataclass(frozen=True)
+class Few:
+    """Φ̃ of fewer points than functions, as a matrix P.
+
+    With PP′ = U′U, the rows of Q = U′⁻¹P are orthonormal and span those of P = U′Q, so that
+    I + P′WP = I + Q′(UWU′)Q: matrices to be factored have one row per point.
+    """
+
+    P: Floats
+
+    def values(self, b: Floats) -> Floats:
+        """Return Φ̃b."""
+        return linear.product(self.P, b[:, None])[:, 0]
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Return Φ̃′r."""
+        return np.asarray(linear.product(r[None], self.P)[0])
+
+    def curvature(self, weight: Floats) -> Curvature:
+        """Return I + Φ̃′ diag(weight) Φ̃, factored."""
+        turned, Q = self._spanned
+        core = np.eye(len(turned)) + linear.weighted_gram(turned, weight)
+        return Low(Whole.of(core), Q)
+
+    def forms(self, S: Floats) -> Floats:
+        """Return φ̃′Sφ̃ for every point, S symmetric."""
+        return np.asarray((linear.product(self.P, S) * self.P).sum(axis=1))
+
+    @cached
+    def _spanned(self) -> tuple[Floats, Floats]:
+        """U′ and Q. Points that repeat others have rows of rounding in Q: 10⁻¹⁰ of the rest."""
+        turned = np.ascontiguousarray(self.P.T)
+        U = linear.factor(linear.product(self.P, turned))
+        return np.ascontiguousarray(U.T), linear.forward(U, self.P)
+
+
+@dataclass(frozen=True)
 class Levelled:
     """Φ̃ of a basis whose last functions are levels of a feature.
 
@@ -279,6 +317,15 @@ def design(basis: Basis, x: Floats) -> Design:
         return pooled(basis, x)
     plain = _plain(without_effects(basis), x)
     return plain if basis.effects is None else Levelled(plain, basis, x)
+
+
+def of_rows(basis: Basis, x: Floats) -> Design:
+    """Return the same of the rows of a fit: few of them have a form of their own.
+
+    Answers have not, for they would depend on what is asked together.
+    """
+    is_few = SPARSE * len(x) <= len(basis.root)
+    return Few(matrix(basis, x)) if is_few and basis.layout is None else design(basis, x)
 
 
 def pooled(basis: Basis, x: Floats) -> Pooled:

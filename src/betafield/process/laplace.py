@@ -6,7 +6,9 @@ score g and information W of the rows at f,
     M₀ = I + Φ̃′WΦ̃ = U′U,   b ← M₀⁻¹ Φ̃′(Wf + g),   evidence = log-lik − ½b′b − Σ log U_jj.
 
 Near the mode, if links are not canonical or trials distorted, steps are Newton's, with the observed
-curvature −g′ in the place of W: those of scoring shrink by a constant factor each.
+curvature −g′ in the place of W: those of scoring shrink by a constant factor each. Where outcomes
+contradict contexts, −g′ may be far above W, and steps of scoring lead far beyond the mode: after
+one of which less than a quarter was of use, weights are the larger of the two.
 
 For θ = (log σ, log ℓ), with G = ∂ log D/∂θ, S = M₀⁻¹, M = I − S, v the leverages φ̃′Sφ̃ of the rows:
 
@@ -26,8 +28,8 @@ import numpy.typing as npt
 
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
-from betafield.process.curvature import Curvature, Whole
-from betafield.process.design import Design, design
+from betafield.process.curvature import Curvature, Low, Whole
+from betafield.process.design import Design, of_rows
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
@@ -42,6 +44,10 @@ MIXED = 4.0
 # The gain that a step of scoring promises from which on those of Newton are tried, and the most
 # that they may promise.
 NEARBY, MOST_PROMISED = 0.5, 2.0
+# After they led nowhere, how much less has to be promised until they are tried again.
+LESS = 0.1
+# A share of a step of scoring; if less was of use, there is more curvature than it sees.
+SHORT = 0.25
 # Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
@@ -117,28 +123,35 @@ def mode(
 ) -> Mode:
     """Return the mode for these hyper-parameters; `near` are latent values to start from."""
     functions = basis(theta, prior)
-    phi = design(functions, rows.x)
+    phi = of_rows(functions, rows.x)
     f = np.zeros(len(rows.x)) if near is None else near
-    _, b = _scored(phi, f, read(f, rows, link))
-    at, may_turn = _at(phi, b, rows, link), _differs(rows, link)
+    reading = read(f, rows, link)
+    _, b = _scored(phi, f, reading, reading.information)
+    at, differs = _at(phi, b, rows, link), _differs(rows, link)
+    nearby, is_steep = NEARBY, False
     before: tuple[Floats, Floats] | None = None
     for _ in range(steps):
-        curvature, target = _scored(phi, at.f, at.reading)
+        weight = at.reading.steepest if is_steep else at.reading.information
+        curvature, target = _scored(phi, at.f, at.reading, weight)
         step = target - at.b
         promised = 0.5 * curvature.form(step)
         if promised < gain:
             break
-        if may_turn and promised < NEARBY and isinstance(curvature, Whole):
-            may_turn = False
+        if differs and promised < nearby and isinstance(curvature, Whole | Low):
+            nearby = LESS * promised
             nearer = _newton(phi, at, rows, link, gain)
             if nearer is not at:
-                at, before = nearer, None
+                at, before, is_steep = nearer, None, False
                 continue
-        new = _upward(phi, at, _mixed(target, step, before) - at.b, rows, link)
+        aim = target if is_steep else _mixed(target, step, before)
+        new = _upward(phi, at, aim - at.b, rows, link)
         if new is at and before is None:  # and would be, however often this were tried
             break
-        at, before = new, None if new is at else (target, step)
+        is_steep = is_steep or (differs and _is_short(new.b - at.b, aim - at.b))
+        at, before = new, None if new is at or is_steep else (target, step)
     else:
+        is_steep = True
+    if is_steep:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
     return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
@@ -159,10 +172,15 @@ def _at(phi: Design, b: Floats, rows: Rows, link: Link) -> _Point:
     return _Point(b, f, reading, reading.log - 0.5 * float(np.sum(b * b)))
 
 
-def _scored(phi: Design, f: Floats, reading: Reading) -> tuple[Curvature, Floats]:
-    """Return M₀ at latent values, and where a whole scoring step leads."""
-    curvature = phi.curvature(reading.information)
-    return curvature, curvature.solve(phi.adjoint(reading.information * f + reading.score))
+def _scored(phi: Design, f: Floats, reading: Reading, weight: Floats) -> tuple[Curvature, Floats]:
+    """Return M₀ with these weights of rows, and where a whole step of scoring with it leads."""
+    curvature = phi.curvature(weight)
+    return curvature, curvature.solve(phi.adjoint(weight * f + reading.score))
+
+
+def _is_short(step: Floats, whole: Floats) -> bool:
+    """Return whether less than this share of a step was taken."""
+    return float(np.sum(step * step)) < SHORT**2 * float(np.sum(whole * whole))
 
 
 def _differs(rows: Rows, link: Link) -> bool:
@@ -217,7 +235,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
     if isinstance(mode.curvature, Blocked):
         return _of_blocks(mode, mode.curvature, rows)
-    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    phi, G, b = of_rows(mode.basis, rows.x), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
@@ -230,7 +248,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
 
 def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
     """Return the same with levels of categories: M₀⁻¹ is never made."""
-    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    phi, G, b = of_rows(mode.basis, rows.x), mode.basis.slope, mode.b
     S = curvature.spread()
     leverages = phi.forms(S)
     moves = np.stack([curvature.solve(row) for row in G * b])

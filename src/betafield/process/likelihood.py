@@ -93,6 +93,11 @@ class Reading(NamedTuple):
         turn = np.divide(s.second, s.first, out=np.zeros_like(s.q), where=s.first != 0.0)
         return np.asarray(self.information - self.score * (turn - s.ratio * (s.rest - s.q)))
 
+    @property
+    def steepest(self) -> Floats:
+        """W, or the observed −g′ where that is more."""
+        return np.maximum(self.information, self.observed)
+
     def _bent(self, r: Floats) -> Floats:
         return self.s.first * r * (self.s.rest - self.s.q)
 
@@ -101,7 +106,7 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
     """Return the success probability of rows at latent values f, by their contexts."""
     bend = link.bend(f)
     value, first, second = polynomial(context, bend.p, bend.rest)
-    rest, _, _ = polynomial(1.0 - context, bend.p, bend.rest)
+    rest = bernstein.value_beside(1.0 - context, bend.p, bend.rest)
     return Success(
         clipped(value, TINY, 1.0),
         clipped(rest, TINY, 1.0),

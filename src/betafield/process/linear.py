@@ -113,6 +113,13 @@ def _solve(U: Floats, x: Floats) -> None:
         x[i] = total / U[i, i]
 
 
+def forward(U: Floats, Y: Floats) -> Floats:
+    """Return X with U′X = Y, for Y of shape (m, k)."""
+    # Reversed, the transpose of an upper triangle is one too.
+    reverse = np.ascontiguousarray(U.T[::-1, ::-1])
+    return np.ascontiguousarray(backward(reverse, np.ascontiguousarray(Y[::-1]))[::-1])
+
+
 def backward(U: Floats, Y: Floats) -> Floats:
     """Return X with U X = Y, for Y of shape (m, k)."""
     X = Y.copy()
