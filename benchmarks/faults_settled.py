@@ -125,10 +125,10 @@ def bits(model: SmoothBetaClassifier, queries: Any) -> list[Any]:
 
 def drawn(rng: np.random.Generator) -> Trials:
     """Return 2 to 60 trials, or now and then some hundreds or thousands, of all kinds."""
-    d = int(rng.choice([1, 2, 3, 5], p=[0.4, 0.35, 0.17, 0.08]))
-    most = 400.0 if d < 5 and rng.random() < 0.1 else 60.0
+    d = int(rng.choice([1, 2, 3, 5], p=[0.4, 0.37, 0.18, 0.05]))
+    most = 400.0 if d < 5 and rng.random() < 0.05 else 60.0
     t = int(np.exp(rng.uniform(np.log(2.0), np.log(most))))
-    if d < 3 and rng.random() < 0.003:
+    if d < 3 and rng.random() < 0.002:
         t = int(rng.integers(2_000, 4_000))  # cells, and a rougher process
     X = np.column_stack([feature(rng, t) for _ in range(d)])
     truth, kind = field(rng, X), str(rng.choice(KINDS))

@@ -31,6 +31,7 @@ def fits(kind):
     affine = contexts.guess_lapse(rng.choice([0.1, 0.3], T), 0.1)
     return [
         (SmoothBetaClassifier(0.5, sharing="mean"), {"context": affine}),
+        (SmoothBetaClassifier(0.5), {"context": affine}),
         (SmoothBetaClassifier(), {"context": affine}),
         (SmoothBetaClassifier("theory"), {"context": contexts.pooled(3, 0.9, 0.9)}),
     ]

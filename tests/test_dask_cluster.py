@@ -141,7 +141,8 @@ def test_a_cluster_learns_the_default_as_one_machine(case):
 
 
 # Whoever is killed takes some seconds of a processor to start again.
-@pytest.mark.parametrize("moments", [(0.2,), pytest.param((0.5, 0.8), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("moments", [(0.2,), (0.5, 0.8)])
 def test_killed_workers_never_show_in_the_default(workers, moments):
     one = Local(method="process").fit(X, Y).posterior(QUERIES).mean()
     many = SmoothBetaClassifier(method="process")

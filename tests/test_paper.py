@@ -254,6 +254,7 @@ def test_a_write_cut_short_leaves_nothing(tmp_path, monkeypatch):
     assert cache.get(UNITS[0]) is None
 
 
+@pytest.mark.long
 def test_two_processes_find_what_one_does(tmp_path):
     one, two = Cache(tmp_path / "one"), Cache(tmp_path / "two")
     harness.run(UNITS, one, jobs=1)
