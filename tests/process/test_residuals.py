@@ -49,13 +49,14 @@ def check_sums(places, queries, stretch):
     for b, width in enumerate(WIDTHS):
         radius = width if np.isfinite(width) else 10.0
         np.testing.assert_array_equal(found[:, b], index.sums(queries * stretch, radius))
-    for few in (0, 1_000):
-        trees = Trees(places, columns / UNIT, few=few)
+    trees = Trees(places, columns / UNIT)
+    for about in (
+        About(trees, queries, 0),
+        About(trees, queries),
+        About.uncompiled(trees, queries),
+    ):
         for b, width in enumerate(WIDTHS):
-            total = trees.sums(queries, stretch, float(width))
-            np.testing.assert_array_equal(total, found[:, b] / UNIT)
-            about = About(trees, queries, few)
-            np.testing.assert_array_equal(about.sums(stretch, b), total)
+            np.testing.assert_array_equal(about.sums(stretch, float(width)), found[:, b] / UNIT)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
     own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none

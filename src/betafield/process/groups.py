@@ -128,7 +128,7 @@ class Asked:
 
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW without the group, for a way and a width."""
-        total = self._about.sums(way, b) - self._own(way)[:, b]
+        total = self._about.sums(way, float(WIDTHS[b])) - self._own(way)[:, b]
         g = total[:, 0] - total[:, 1] + total[:, 3] * self.moves.means(way)[:, b]
         return g, np.maximum(total[:, 2], 0.0)
 

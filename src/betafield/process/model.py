@@ -51,7 +51,7 @@ from betafield.process.residuals import (
 from betafield.process.rows import FINE, Levels, Rows
 from betafield.process.scales import boxed
 from betafield.process.sums import Sums, at
-from betafield.process.trees import Trees
+from betafield.process.trees import About, Trees
 from betafield.process.unknown import find_unknown, fit_of, matched, moments
 from betafield.windows import Forest, Places
 
@@ -192,9 +192,10 @@ class Smooth:
         if not self.windows:
             return Beliefs(xs, process, m, [], question, process)
         has_questions = bool(self.windows[0].others.size)
-        question = self._asked(xs[0]) if has_questions else question
+        about = About.uncompiled(self._trees, xs[0])
+        question = self._asked(about) if has_questions else question
         v = logit_variance(process, m)
-        sums = [self._trees.sums(xs[0], w.stretch, w.width, n_jobs).T for w in self.windows]
+        sums = [about.sums(w.stretch, w.width, n_jobs).T for w in self.windows]
         means, variances = [], []
         for window, (up, down, W) in zip(self.windows, sums, strict=True):
             means.append(corrected(m, up - down, W, window.tau))
@@ -283,14 +284,13 @@ class Smooth:
         """Whether places have trials enough for weights of their own at new places."""
         return self.fine is not None and is_repeated(self.fine)
 
-    def _asked(self, x: Floats) -> Ints:
+    def _asked(self, about: About) -> Ints:
         """Return what is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a."""
-        assert self.fine is not None
-        seen = self._trees.sums(x, np.ones(self._features), 0.0)[:, 2] > 0.0
+        seen = about.sums(np.ones(self._features), 0.0)[:, 2] > 0.0
         question = np.where(seen, 0, 1)
         for a in np.argsort(self.spread, kind="stable"):
             if self.levels[a] is not None:
-                question[~np.isin(x[:, a], self.levels[a])] = 2 + a
+                question[~np.isin(about.queries[:, a], self.levels[a])] = 2 + a
         return question
 
 

@@ -303,7 +303,7 @@ class Leaving:
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW of windows without the trial."""
         match, row = self.match, self.given.row
-        total = self._about.sums(way, b)
+        total = self._about.sums(way, float(WIDTHS[b]))
         others = total[:, 3] - self._own.h
         moved = (others * self._moves.means(way)[:, b])[self.which] * self._pull
         own = (self.given.is_success - match.left_over.q[row]) * match.left_over.ratio[row]

@@ -33,8 +33,6 @@ class Trees:
         large, so no order can be seen.
     kinds : tuple of str
         What every feature is; none: all are lines.
-    few : int
-        Places and queries up to which all pairs are looked at.
 
     Examples
     --------
@@ -47,14 +45,11 @@ class Trees:
     x: Floats
     values: Floats
     kinds: Kinds = ()
-    few: int = UNCOMPILED
 
     def sums(
         self, queries: Floats, stretch: Floats, width: float, n_jobs: int | None = None
     ) -> Floats:
         """Return the sums of values over windows about queries, shape (q, k)."""
-        if self._are_few(queries, stretch) and width in WIDTHS:
-            return self._laddered(queries, stretch)[:, WIDTHS.searchsorted(width)]
         forest = self._forest(tuple(stretch.tolist()))
         return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
 
@@ -62,19 +57,6 @@ class Trees:
         """Return the sums over windows of all widths, shape (q, widths, k), from every place."""
         counts = units(self.values, self._unit)
         return window_sums(queries, self.x, counts, stretch, self.kinds) / self._unit
-
-    def _are_few(self, queries: Floats, stretch: Floats) -> bool:
-        """Return whether all pairs are looked at. Along one feature, searching is quicker."""
-        is_plane = bool(self.kinds) or int(np.count_nonzero(stretch)) > 1
-        return is_plane and max(len(queries), len(self.x)) <= self.few
-
-    def _laddered(self, queries: Floats, stretch: Floats) -> Floats:
-        """Return sums over windows of every width, which are asked for one after another."""
-        key = queries.tobytes(), stretch.tobytes()
-        known = self._last.get("sums")
-        if known is None or known[0] != key:
-            known = self._last["sums"] = key, self.ladder(queries, stretch)
-        return known[1]
 
     def _forest(self, stretch: tuple[float, ...]) -> Forest:
         if stretch not in self._forests:
@@ -90,11 +72,6 @@ class Trees:
         return unit_of(self.values)
 
     @cached
-    def _last(self) -> dict[str, tuple[tuple[bytes, bytes], Floats]]:
-        """The sums that were asked for last, and about what."""
-        return {}
-
-    @cached
     def _forests(self) -> dict[tuple[float, ...], Forest]:
         return {}
 
@@ -103,7 +80,8 @@ class Trees:
 class About:
     """Sums over windows of many stretches and widths about the same queries.
 
-    Where places are few, those of all widths at once, unless only one feature is looked at.
+    If places are few, those of all widths are found at once and kept. Along one feature, searching
+    is quicker.
 
     Parameters
     ----------
@@ -119,14 +97,20 @@ class About:
     queries: Floats
     few: int = FEW
 
-    def sums(self, stretch: Floats, b: int) -> Floats:
-        """Return the sums over windows of one of the widths, shape (q, k)."""
-        if len(self.trees.x) > self.few or np.count_nonzero(stretch) == 1:
-            return self.trees.sums(self.queries, stretch, float(WIDTHS[b]))
+    @classmethod
+    def uncompiled(cls, trees: Trees, queries: Floats) -> About:
+        """Return sums for one question, for which nothing is compiled if it is small."""
+        return cls(trees, queries, UNCOMPILED if len(queries) <= UNCOMPILED else 0)
+
+    def sums(self, stretch: Floats, width: float, n_jobs: int | None = None) -> Floats:
+        """Return the sums over windows of one width, shape (q, k)."""
+        is_plane = bool(self.trees.kinds) or int(np.count_nonzero(stretch)) > 1
+        if not is_plane or len(self.trees.x) > self.few or width not in WIDTHS:
+            return self.trees.sums(self.queries, stretch, width, n_jobs)
         key = tuple(stretch.tolist())
         if key not in self._kept:
             self._kept[key] = self.trees.ladder(self.queries, stretch)
-        return self._kept[key][:, b]
+        return self._kept[key][:, WIDTHS.searchsorted(width)]
 
     @cached
     def _kept(self) -> dict[tuple[float, ...], Floats]:
