@@ -29,30 +29,42 @@ class BetafieldHandler:
     >>> handler.results == [int(contrast > 0.2) for contrast in handler.intensities]
     True
 
+    If a study has several features, the loop gives all of them, as the loop of a `TrialHandler`:
+
+    >>> space = {"contrast": (0.0, 0.5), "frequency": (1.0, 20.0)}
+    >>> handler = BetafieldHandler(Experiment(space, LevelSet(0.75), random_state=0), nTrials=3)
+    >>> for shown in handler:
+    ...     handler.addResponse(shown["contrast"] > 0.02 * shown["frequency"])
+    >>> sorted(handler.intensities[0])
+    ['contrast', 'frequency']
+
     Parameters
     ----------
     study : Experiment or betafield.client.Study
-        Of one feature, with the goal `LevelSet(pThreshold)`.
+        With the goal `LevelSet(pThreshold)`.
     nTrials : int
         Trials at the most; it ends before if the study has enough.
     pThreshold : float
         The share of right answers at the threshold.
     participant : str or None
         Who is tested; for studies on a server.
+    fixed : dict or None
+        Values of features that are not to be chosen, such as those that are observed.
     """
 
-    def __init__(self, study, nTrials=TRIALS, pThreshold=0.75, participant=None):
+    def __init__(self, study, nTrials=TRIALS, pThreshold=0.75, participant=None, fixed=None):
         self.study, self.nTrials, self.pThreshold = study, nTrials, pThreshold
         self.intensities, self.results, self.otherData = [], [], {}
         self.thisTrialN, self.finished = -1, False
-        self._asked = {} if participant is None else {"participant": participant}
-        self._trial = None
+        given = {"fixed": fixed, "participant": participant}
+        self._asked = {name: value for name, value in given.items() if value is not None}
+        self._trial, self._names = None, list(SPACE)
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        """Return the intensity to test next."""
+        """Return the intensity to test next; of several features, a dict."""
         is_over = self.thisTrialN + 1 >= self.nTrials or getattr(self.study, "enough", False)
         if self.finished or is_over:
             self.finished = True
@@ -61,18 +73,27 @@ class BetafieldHandler:
             raise RuntimeError("addResponse was not called for the last trial")
         self.thisTrialN += 1
         self._trial = self.study.ask(**self._asked)
-        (self._name,) = self._trial
-        return self._trial[self._name]
+        self._names = list(self._trial)
+        return self._shown()
 
     next = __next__
 
+    def _shown(self):
+        """Return what the trial is to show."""
+        values = dict(self._trial)
+        return values if len(values) > 1 else values[self._names[0]]
+
+    def _values(self, intensity):
+        """Return a trial by its features."""
+        return dict(intensity) if isinstance(intensity, dict) else {self._names[0]: intensity}
+
     def addResponse(self, result, intensity=None):
-        """Say whether the answer was right; `intensity` if another one was shown."""
-        shown = self._trial[self._name] if intensity is None else intensity
-        if shown == self._trial[self._name]:
+        """Say whether the answer was right; `intensity` if something else was shown."""
+        shown = self._shown() if intensity is None else intensity
+        if self._values(shown) == dict(self._trial):
             self.study.tell(self._trial, success=bool(result))
         else:
-            self.study.tell({self._name: shown}, success=bool(result))
+            self.study.tell(self._values(shown), success=bool(result))
             self.study.abandon(self._trial)
         self.intensities.append(shown)
         self.results.append(int(result))
@@ -83,35 +104,36 @@ class BetafieldHandler:
         self.otherData.setdefault(name, []).append(value)
 
     def importData(self, intensities, results):
-        """Tell trials of an earlier session."""
+        """Tell trials of an earlier session; of several features, dicts."""
         for intensity, result in zip(intensities, results, strict=True):
-            self.study.tell({self._feature(): intensity}, success=bool(result))
+            self.study.tell(self._values(intensity), success=bool(result))
 
-    def _feature(self):
-        if not hasattr(self, "_name"):
-            (self._name,) = SPACE
-        return self._name
+    # What is known. A study on a server tells it to tokens that may see it. Of several features,
+    # the threshold is along one of them: `feature="contrast"`, and `at={"frequency": 4.0}`, or on
+    # average over the trials.
 
-    # What is known. A study on a server tells it to tokens that may see it.
+    def threshold(self, feature=None, at=None):
+        """Return where the share of right answers is reached."""
+        number = self._names.index  # the model knows features by their numbers
+        along = None if feature is None else number(feature)
+        there = None if at is None else {number(name): at[name] for name in at}
+        return self.study.model.threshold(self.pThreshold, along, there, random_state=0)
 
-    def _threshold(self):
-        return self.study.model.threshold(self.pThreshold, random_state=0)
-
-    def mean(self):
+    def mean(self, **where):
         """Return the mean of the threshold's posterior."""
-        return float(np.mean(self._threshold().draws))
+        return float(np.mean(self.threshold(**where).draws))
 
-    def sd(self):
+    def sd(self, **where):
         """Return its standard deviation."""
-        return float(np.std(self._threshold().draws))
+        return float(np.std(self.threshold(**where).draws))
 
-    def quantile(self, p=0.5):
+    def quantile(self, p=0.5, **where):
         """Return a quantile of it."""
-        return float(np.quantile(self._threshold().draws, p))
+        return float(np.quantile(self.threshold(**where).draws, p))
 
-    def confInterval(self, getDifference=False):
+    def confInterval(self, getDifference=False, **where):
         """Return the 90 % interval, or how wide it is."""
-        low, high = self.quantile(0.05), self.quantile(0.95)
+        low, high = np.quantile(self.threshold(**where).draws, [0.05, 0.95]).tolist()
         return high - low if getDifference else [low, high]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+from tests.server.nursery import Child, nursery
 
 from betafield.server.definitions import Definition
 
@@ -42,16 +43,11 @@ SSL = ssl.create_default_context()
 
 
 class Server:
-    """A process that runs `betafield serve`."""
+    """A process that runs `betafield serve`, of the nursery."""
 
     def __init__(self, *arguments, token=TOKEN, port=0, **environment):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "betafield", "serve", *map(str, arguments), "--port", str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment_with(token, **environment),
-        )
+        given = ["serve", *map(str, arguments), "--port", str(port)]
+        self.process = Child(nursery(), given, environment_with(token, **environment))
         self.told = []
         # Logs are read to their end when it stops; a pipe that is full would stop it.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115

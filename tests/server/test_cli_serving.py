@@ -114,11 +114,15 @@ def test_check_tells_what_a_file_holds(served, said, tmp_path):
     assert "another server serves it" in told
     said("backup", file, tmp_path / "copy.db")
     told = said("serve", tmp_path / "copy.db", "--check")
-    assert "stripes: {'told':" in told
+    assert re.search(r"stripes: \d+ told, \d+ pending, \d+ abandoned", told)
     assert "all is well" in told
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(b"no database at all" * 100)
-    assert "not a database" in said("serve", damaged, "--check", status=1)
+    told = said("serve", damaged, "--check", status=1)
+    assert f"{damaged}: file is not a database" in told
+    assert "try again" not in told
+    none = tmp_path / "none" / "study.db"
+    assert f"{none}: it cannot be opened" in said("serve", none, "--check", status=1)
     with closing(sqlite3.connect(tmp_path / "copy.db")) as connection, connection:
         connection.execute("UPDATE trials SET id = 7")
     assert "found trial 7 where 0 is due" in said(
@@ -203,3 +207,10 @@ def test_impossible_servers_are_refused(said, monkeypatch, tmp_path, arguments, 
     monkeypatch.delenv("BETAFIELD_TOKEN", raising=False)
     told = said("serve", *arguments, status=status)
     assert message in " ".join(told.split())
+
+
+def test_a_port_that_is_taken_is_named(served, said, tmp_path):
+    port = served.address.rpartition(":")[2]
+    told = said("serve", tmp_path / "b.db", "--port", port, status=1)
+    assert f"--port: 127.0.0.1:{port} cannot be listened on" in told
+    assert not (tmp_path / "b.db").exists()

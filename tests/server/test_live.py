@@ -84,3 +84,34 @@ def test_a_handler_wants_every_answer():
     next(handler)
     with pytest.raises(RuntimeError, match="addResponse"):
         next(handler)
+
+
+def test_a_handler_of_several_features_gives_and_takes_all_of_them():
+    of = handler_of()
+    space = {"contrast": (0.0, 0.5), "eye": ["left", "right"], "frequency": (1.0, 20.0)}
+    local = Experiment(space, LevelSet(0.75), random_state=0, strategy="sobol")
+    handler = of["BetafieldHandler"](local, nTrials=8, fixed={"eye": "left"})
+    for shown in handler:
+        assert shown["eye"] == "left"
+        handler.addResponse(shown["contrast"] > 0.2)
+    there = {"contrast": 0.4, "eye": "right", "frequency": 4.0}
+    handler.importData([there], [1])
+    *asked, told = local.trials()
+    assert [{name: row[name] for name in space} for row in asked] == handler.intensities
+    assert handler.results == [int(row["contrast"] > 0.2) for row in asked]
+    assert ({name: told[name] for name in space}, told["success"]) == (there, True)
+    at = {"eye": "left", "frequency": 4.0}
+    low, high = handler.confInterval(feature="contrast", at=at)
+    direct = local.model.threshold(0.75, 0, {"x1": "left", "x2": 4.0}, random_state=0)
+    assert [low, high] == pytest.approx(direct.interval(0.9))
+    assert low <= handler.quantile(0.5, feature="contrast", at=at) <= high
+
+
+def test_a_handler_tells_what_was_shown_instead():
+    of = handler_of()
+    local = Experiment({"x": (0, 1), "y": (0, 1)}, LevelSet(0.75), random_state=0)
+    handler = of["BetafieldHandler"](local)
+    shown = next(handler)
+    handler.addResponse(True, intensity={**shown, "y": 0.25})
+    assert [row["state"] for row in local.trials()] == ["abandoned", "told"]
+    assert local.trials()[1]["y"] == 0.25

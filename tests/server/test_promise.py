@@ -31,6 +31,7 @@ from tests.server.serving import (
 
 from betafield.decisions import Everywhere, Experiment, LevelSet
 from betafield.decisions.experiment.experiment import parts
+from betafield.decisions.experiment.placing import Placing
 from betafield.decisions.experiment.replaying import Replay
 from betafield.server import tables
 from betafield.server.backing_up import copied
@@ -83,9 +84,22 @@ def test_what_was_prepared_is_asked_only_if_nothing_has_happened_since():
             for history in (parts(one).history, parts(other).history):
                 history.add(row, "in between")
         trials = one.ask(2)
-        assert [dict(each) for each in replay.learned().ask(2)] == [dict(t) for t in trials]
+        assert [dict(each) for each in replay.ask(2, {})] == [dict(t) for t in trials]
         one.abandon(trials[0])
         replay.end_all([(trials[0].id, None, None)])
+
+
+def test_the_next_trial_is_sought_once_after_each_outcome(monkeypatch):
+    replay = Replay(Definition.of(DOTS).experiment())
+    sought, found = [], Placing.next
+    monkeypatch.setattr(Placing, "next", lambda *a: (sought.append(a), found(*a))[1])
+    (trial,) = replay.ask(1, {})
+    replay.prepare()  # whoever asked is going to tell: what would be found now is not asked for
+    assert len(sought) == 1
+    replay.end_all([(trial.id, True, None)])
+    replay.prepare()
+    replay.prepare()
+    assert len(sought) == 2
 
 
 # Kills ---------------------------------------------------------------------------------------
@@ -94,8 +108,8 @@ def test_what_was_prepared_is_asked_only_if_nothing_has_happened_since():
 class Load:
     """People who ask and tell until the server is gone, and remember what was answered."""
 
-    def __init__(self, server, study, people):
-        self.answered, self.asked = {}, {}
+    def __init__(self, server, study, people, before=None):
+        self.answered, self.asked = (before.answered, before.asked) if before else ({}, {})
         self._ended = threading.Event()
         self._threads = [
             threading.Thread(target=self._take_part, args=(server, study, person))
@@ -154,13 +168,11 @@ def test_kills_under_load_lose_nothing_and_asks_go_on(tmp_path):
             else:
                 rows = rows_of(client, "dots")
                 require_kept(rows, load)
-            answered, asked = (load.answered, load.asked) if load else ({}, {})
             if kill == 2:
                 again = replayed(DOTS, rows)
                 assert dict(again.ask()) == ask(client, "dots")[0]["values"]
                 return
-            load = Load(server, "dots", 8)
-            load.answered, load.asked = answered, asked
+            load = Load(server, "dots", 8, load)
             while len(load.answered) < 6 * (kill + 1):
                 time.sleep(0.01)
             server.kill()

@@ -1,5 +1,6 @@
 """Studies over HTTP: asked, told, retried, timed out, as the experiment itself would."""
 
+import csv
 import io
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -185,6 +186,16 @@ def test_tables_and_the_model_are_those_of_the_trials(client, tmp_path):
     assert betafield.load(path).n_trials_ == 5
 
 
+def test_tables_have_contexts_by_name_or_by_coefficients(client):
+    created(client, DOTS, "table-contexts")
+    given = ["two", [0.5, 1.0], None]
+    for trial, context in zip(ask(client, "table-contexts", n=3), given, strict=True):
+        tell(client, "table-contexts", trial["id"], True, context)
+    text = client.get("/studies/table-contexts/trials", params={"format": "csv"}).text
+    rows = csv.DictReader(io.StringIO(text))
+    assert [row["context"] for row in rows] == ["two", "[0.5, 1.0]", ""]
+
+
 def test_yaml_makes_the_same_study_as_json(client):
     text = """
     name: from-yaml
@@ -207,6 +218,8 @@ def test_yaml_makes_the_same_study_as_json(client):
     [
         ({"space": {"x": [1, 0]}}, "low must be below high"),
         ({"goal": {"kind": "LevelSet"}}, "level"),
+        ({"goal": {"kind": "LevelSet", "level": 1.5}}, "goal, level: found 1.5"),
+        ({"goal": {"kind": "Everywhere", "within": 2}}, "goal, within: found 2"),
         ({"goal": {"kind": "Best"}}, "Maximize"),
         ({"strategy": "guess"}, "strategy"),
         ({"contexts": {"odd": {"luck": 1}}}, "guess, lapse"),
@@ -214,7 +227,7 @@ def test_yaml_makes_the_same_study_as_json(client):
         ({"model": {"depth": 3}}, "depth"),
         ({"model": {"scale": "log"}}, "scale"),
         ({"pending_seconds": 0}, "pending_seconds"),
-        ({"name": "a b"}, "name"),
+        ({"name": "a b"}, "name: found 'a b'; 1 to 64 letters, digits, _ and - are needed"),
         ({"colour": "red"}, "colour"),
         ({"enough": {"trials": 0}}, "enough"),
     ],
@@ -223,6 +236,17 @@ def test_definitions_that_are_wrong_are_refused_in_the_words_of_the_library(clie
     answer = client.post("/studies", json={**DOTS, "name": "wrong", **change})
     assert said in problem_of(answer, 422)
     problem_of(client.get("/studies/wrong"), 404)
+
+
+def test_text_that_is_no_json_is_told(client):
+    headers = {"content-type": "application/json"}
+    detail = problem_of(client.post("/studies", content="{", headers=headers), 422)
+    assert detail.startswith("study: found text that is no JSON: ")
+    created(client, EVEN, "controls")
+    detail = problem_of(client.post("/studies/controls/asks", json={"key": "a\nb"}), 422)
+    assert detail == "key: found 'a\\nb'; text without control characters is needed"
+    detail = problem_of(client.put("/studies/controls/asks", json={}), 405)
+    assert detail == "method: found PUT; allowed here: POST"
 
 
 def test_outcomes_that_cannot_be_learned_are_refused_before_they_are_recorded(client):

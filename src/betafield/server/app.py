@@ -143,7 +143,10 @@ def _explain(app: FastAPI) -> None:
     async def other(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return explained(request.url.path, Problem(error.status_code, str(error.detail), headers))
+        detail = str(error.detail)
+        if error.status_code == 405:
+            detail = f"method: found {request.method}; allowed here: {headers.get('Allow', 'none')}"
+        return explained(request.url.path, Problem(error.status_code, detail, headers))
 
     async def failed(request: Request, _: Exception) -> Response:
         return explained(request.url.path, failure())  # and `Log` tells the error

@@ -189,7 +189,10 @@ class Definition:
             raise ValueError(f"goal: found no {name!r}, which {kind.__name__} needs")
         if "points" in told:
             _require_few("goal, points", told["points"])
-        return kind(**told)
+        try:
+            return kind(**told)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"goal, {re.sub('^p:', 'level:', str(error))}") from error
 
     def context(self, given: Any) -> Context | None:
         """Return the context that a client names, or whose coefficients it tells."""
@@ -309,7 +312,7 @@ def parsed(text: str, is_yaml: bool) -> Any:
     {'x': [0, 1]}
     """
     if not is_yaml:
-        return json.loads(text)
+        return _parsed_json(text)
     import yaml
 
     class Plain(yaml.SafeLoader):
@@ -322,3 +325,10 @@ def parsed(text: str, is_yaml: bool) -> Any:
         return yaml.load(text, Plain)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"study: found text that is no YAML: {error}") from error
+
+
+def _parsed_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"study: found text that is no JSON: {error}") from error

@@ -51,6 +51,7 @@ class Unavailable(Problem):
     """The database cannot be written or read at the moment."""
 
     def __init__(self, why: str) -> None:
+        self.why = why
         detail = f"the database cannot be used now: {why}; nothing of this request was recorded, "
         super().__init__(503, detail + "try again with the same key", {"Retry-After": "1"})
 

@@ -12,13 +12,19 @@ from betafield import checks
 from betafield.decisions.sides import MOST_LEVELS
 
 NAME = r"^[A-Za-z0-9_-]{1,64}$"
+TEXT = r"^[^\x00-\x1f\x7f]+$"
+# What patterns mean to people.
+MEANT = {
+    NAME: "1 to 64 letters, digits, _ and - are needed",
+    TEXT: "text without control characters is needed",
+}
 # Trials of one ask, and numbers of trials.
 MOST_ASKED, HIGHEST = 1000, (1 << 53) - 1
 # Characters of a text.
 LONGEST = 200
 
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Text = Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=TEXT)]
 Context = (
     Annotated[str, Field(max_length=64)]
     | Annotated[list[Number], Field(min_length=2, max_length=64)]

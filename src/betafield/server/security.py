@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
+from betafield import checks
 from betafield.server.problems import MEDIA_TYPE, Problem
 
 Scope = Any
@@ -116,7 +117,9 @@ class Guard:
         host = host_of(headers.get(b"host", b"").decode("latin-1"))
         if "*" not in self._hosts and host not in self._hosts:
             raise Problem(
-                421, f"Host: found {host[:80]!r}; this server is reached by {sorted(self._hosts)}"
+                421,
+                f"Host: found {host[:80]!r}; this server is reached by "
+                f"{checks.listed(sorted(self._hosts))}",
             )
 
     async def _body(self, headers: dict[bytes, bytes], method: str, receive: Any) -> bytes:

@@ -142,7 +142,7 @@ class State:
         self.expire(now)
         first = len(self.replay)
         try:
-            self.replay.learned().ask(n, fixed=self._with_participant(fixed, participant))
+            self.replay.ask(n, self._with_participant(fixed, participant))
         except (ValueError, TypeError) as error:
             raise refused(error) from error
         for number in range(first, first + n):

@@ -166,6 +166,10 @@ class Store:
             self.engine = _engine(self.url)
             with reachable(), self._writing() as connection:
                 tables.migrate(connection)
+        except Unavailable as error:
+            self._release()
+            where = self.url.render_as_string(hide_password=True)
+            raise ValueError(f"{where}: {error.why}") from error
         except BaseException:
             self._release()
             raise
@@ -329,7 +333,10 @@ def _locked(path: Path) -> IO[bytes] | None:
         import fcntl
     except ImportError:  # not on this system: SQLite's own locks keep the file sound
         return None
-    lock = Path(f"{path}-serving").open("ab")  # noqa: SIM115 (held while serving)
+    try:
+        lock = Path(f"{path}-serving").open("ab")  # noqa: SIM115 (held while serving)
+    except OSError as error:
+        raise ValueError(f"{path}: it cannot be opened to write: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from betafield._locks import writing
 from betafield.decisions.experiment.experiment import Experiment, parts
 from betafield.decisions.experiment.goals import PLAIN
-from betafield.decisions.experiment.history import Context
+from betafield.decisions.experiment.history import Context, Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +46,8 @@ class Replay:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment, self._parts = experiment, parts(experiment)
         self._unlearned: list[tuple[int, bool, Context | None]] = []
+        # Whether a trial has ended since the last ask; only then is an ask likely to come next.
+        self._has_news = False
 
     def __len__(self) -> int:
         return len(self._parts.history)
@@ -102,6 +104,7 @@ class Replay:
         history = self._parts.history
         with writing(self._experiment):
             for number, outcome, context in ends:
+                self._has_news = True
                 if outcome is None:
                     history.abandon(number)
                 else:
@@ -121,10 +124,21 @@ class Replay:
                 self._unlearned = []
         return experiment
 
+    def ask(self, n: int, fixed: Any) -> list[Trial]:
+        """Return the n trials to make next, as `Experiment.ask` does."""
+        self._has_news = False
+        return self.learned().ask(n, fixed=fixed)
+
     def prepare(self) -> None:
-        """Find now what the next ask would have to find first."""
-        if self._parts.placing.strategy in PLAIN or self._parts.space.observed:
+        """Find now what the next ask would have to find first.
+
+        Nothing is done unless a trial has ended since the last ask: whoever asks usually tells
+        before the next ask, which then is another one.
+        """
+        is_plain = self._parts.placing.strategy in PLAIN
+        if is_plain or self._parts.space.observed or not self._has_news:
             return
+        self._has_news = False
         experiment = self.learned()
         free = np.full(len(self._parts.space.names), np.nan)
         # Placing keeps what it finds, which the ask finds again unless something happens before it.

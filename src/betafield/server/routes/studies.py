@@ -8,12 +8,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from betafield import checks
 from betafield.server import definitions
 from betafield.server.access import Authenticated, Operator, Owned, Shared, Viewed
 from betafield.server.definitions import Definition
 from betafield.server.problems import Problem, refused
 from betafield.server.routes.answering import answered
-from betafield.server.schemas import NewStudy
+from betafield.server.schemas import MEANT, NewStudy
 
 router = APIRouter(tags=["studies"])
 YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -55,7 +56,9 @@ def said(errors: Any) -> str:
     """Return what pydantic found, in one sentence."""
     first = errors[0]
     where = ", ".join(str(each) for each in first["loc"] if each not in ("body", "query", "path"))
-    return f"{where[:200] or 'body'}: {first['msg']}"
+    meant = MEANT.get(first.get("ctx", {}).get("pattern"))
+    message = first["msg"] if meant is None else f"found {checks.spelled(first['input'])}; {meant}"
+    return f"{where[:200] or 'body'}: {message}"
 
 
 @router.get("/studies")

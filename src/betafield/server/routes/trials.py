@@ -106,9 +106,14 @@ def _trial(row: Any, space: Space) -> dict[str, Any]:
 def _flat(trials: list[dict[str, Any]], space: Space) -> dict[str, list[Any]]:
     """Return trials as columns."""
     columns = {name: [t[name] for t in trials] for name in _COLUMNS}
-    columns["context"] = [None if c is None else json.dumps(c) for c in columns["context"]]
+    columns["context"] = [_spelled(context) for context in columns["context"]]
     points = {_column(name): [t["values"][name] for t in trials] for name in space.names}
     return {"id": columns.pop("id"), **points, **columns}
+
+
+def _spelled(context: Any) -> str | None:
+    """Return a context as a table has it: its name, or its coefficients as JSON."""
+    return context if context is None or isinstance(context, str) else json.dumps(context)
 
 
 def _column(feature: str) -> str:
