@@ -288,3 +288,26 @@ def test_sides_that_json_would_take_for_ranges_are_refused(side):
         Definition.of(study)
     with pytest.raises(ValueError, match=rule):
         Study.create("http://127.0.0.1:9", "token", **study)
+
+
+def test_levels_in_postgresql_are_those_of_the_experiment(postgresql):
+    definition = Definition.of({**EYES, "name": "eyes-postgresql", "seed": 5})
+    local, successes = definition.experiment(), [True, False, True]
+    with closing(Store(postgresql.url, serving=True)) as store:
+        studies = Studies(store)
+        studies.create(definition)
+        study = studies.find("eyes-postgresql")
+        for number, success in enumerate(successes):
+            (trial,) = study.submit(lambda state: state.ask(1, {}, None, None)).result()["trials"]
+            assert trial["values"] == dict(local.ask())
+            study.submit(lambda s, n=number, is_so=success: s.tell(n, is_so, None)).result()
+            local.tell(number, success=success)
+        studies.close()
+    with closing(Store(postgresql.url, serving=True)) as store:
+        studies = Studies(store)
+        asked = studies.find("eyes-postgresql").submit(
+            lambda state: state.ask(1, {"eye": "left"}, None, None)
+        )
+        (trial,) = asked.result()["trials"]
+        assert trial["values"] == dict(local.ask(fixed={"eye": "left"}))
+        studies.close()
