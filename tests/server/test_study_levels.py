@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import closing
 
 import numpy as np
 import pyarrow.csv
