@@ -59,6 +59,16 @@ def test_rows_that_vary_more_than_trials_can_are_told():
     assert said(lambda: model.fit_counts(x, fair, held)) == []
 
 
+def test_stripes_finer_than_any_length_scale_are_told():
+    x = np.random.default_rng(1).uniform(size=(6_000, 2))
+    striped = (np.floor(40.0 * x[:, 0]) % 2).astype(int)
+    spread, rough = said(lambda: SmoothBetaClassifier(method="process").fit(x, striped))
+    assert "vary over 1,000 times as much" in spread
+    assert "rougher than its process can follow" in rough
+    smooth = RNG.uniform(size=6_000) < 0.2 + 0.6 * x[:, 0]
+    assert said(lambda: SmoothBetaClassifier(method="process").fit(x, smooth)) == []
+
+
 def test_windows_say_nothing():
     table = np.column_stack([np.arange(400.0), np.ones(400)])
     assert said(lambda: SmoothBetaClassifier(0.1).fit(table, Y).posterior([[9e9, 1.0]])) == []

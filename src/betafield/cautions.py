@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 # Warn above this share of points far from all trials, and above this dispersion of rows.
 FAR, OVERDISPERSED = 0.05, 2.0
+# The largest dispersion that is told as a number.
+MOST_TOLD = 1_000
 # With fewer rows, their dispersion shows nothing, and row numbers may be a coincidence.
 FEW_ROWS, FEW_LEVELS = 20, 20
 
@@ -120,8 +122,9 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
                 f"intervals between them are wide; {SHARED}, which describe the average row"
             )
         elif spread > OVERDISPERSED and not smooth.windows:
+            times = f"{spread:.1f}" if spread < MOST_TOLD else f"over {MOST_TOLD:,}"
             yield (
-                f"X: trials at a place vary {spread:.1f} times as much as independent ones would, "
+                f"X: trials at a place vary {times} times as much as independent ones would, "
                 f"so intervals are too narrow; {SHARED}"
             )
 

@@ -105,7 +105,7 @@ def test_a_level_that_is_not_reached_is_told():
     assert beyond.median() == model.bounds_[0, 1]
     assert beyond.prob_below(99.0) < 0.05
     assert "x0 above" in str(beyond)
-    assert "not reached" in repr(beyond)
+    assert "not reached in 100 % of draws" in repr(beyond)
     before = model.threshold(0.01, random_state=0)
     assert before.already > 0.5
     assert before.median() == model.bounds_[0, 0]

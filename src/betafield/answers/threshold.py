@@ -163,8 +163,10 @@ class Threshold:
     # In words.
 
     def _short(self) -> str:
-        missed = self.not_reached
-        return f", not reached in {missed:.2g} of draws" if missed >= WORTH_TELLING else ""
+        missed = 100.0 * self.not_reached
+        return (
+            f", not reached in {missed:.0f} % of draws" if missed >= 100.0 * WORTH_TELLING else ""
+        )
 
     def _where(self) -> str:
         """Return the median and the interval; ends of the domain as what they stand for."""

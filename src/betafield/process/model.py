@@ -32,7 +32,7 @@ from betafield.process import law
 from betafield.process.boxes import Box
 from betafield.process.ensemble import Member, members
 from betafield.process.finding import alone, find, inside, is_repeated, places
-from betafield.process.fit import Fit, weights
+from betafield.process.fit import SHORTEST, Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.ladder import stretched
 from betafield.process.laplace import FINE as EXACT
@@ -170,8 +170,14 @@ class Smooth:
 
     @property
     def is_capped(self) -> bool:
-        """Whether the heaviest process has fewer functions than the trials could have told."""
-        return self.fits[int(np.argmax(self.weights))].mode.basis.is_capped
+        """Whether the heaviest process cannot follow all that the trials could have told.
+
+        It has too few functions, or trials in cells would make it shorter than it may be.
+        """
+        best = self.fits[int(np.argmax(self.weights))]
+        is_shortest = bool(np.any(best.theta[1 : 1 + len(best.lengths)] <= SHORTEST))
+        is_short = is_shortest and not best.problem.rows.is_places
+        return best.mode.basis.is_capped or is_short
 
     @property
     def group_deviation(self) -> float:
