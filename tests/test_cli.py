@@ -174,7 +174,7 @@ def test_without_typer_the_line_that_installs_it_is_told(tmp_path):
     (tmp_path / "typer.py").write_text("raise ImportError('no typer')")
     run = program("--help", env=environment(tmp_path), text=True)
     assert run.returncode == 1
-    expected = "betafield: error: typer is needed here: pip install '.[cli]' in a checkout\n"
+    expected = "betafield: error: typer is needed for this: pip install '.[cli]' in a checkout\n"
     assert (run.stdout, run.stderr) == ("", expected)
 
 
@@ -182,7 +182,10 @@ def test_without_pyarrow_the_line_that_installs_it_is_told(say, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     status, _, err = say("fit", "trials.csv", "--outcome", "success")
     assert status == 1
-    assert err == "betafield: error: pyarrow is needed here: pip install '.[files]' in a checkout\n"
+    assert (
+        err
+        == "betafield: error: pyarrow is needed for this: pip install '.[files]' in a checkout\n"
+    )
 
 
 # The tutorial ------------------------------------------------------------------------------
@@ -396,7 +399,7 @@ def test_rates_that_are_not_known(say, refuse):
     asked = ("fit", "t.csv", "--features", "x", "--outcome", "y", "--method", "process", "--force")
     status, told, err = say(*asked, "--guess", "1/2", "--lapse", "~Beta(1.5, 30)")
     assert status == 0
-    assert "--lapse is not known, Beta(1.5, 30)" in err
+    assert "--lapse is unknown, with prior Beta(1.5, 30)" in err
     assert "lapse was unknown and is estimated as 0." in told
     twin = SmoothBetaClassifier(method="process").fit(
         pa.table({"x": x}),
@@ -408,7 +411,7 @@ def test_rates_that_are_not_known(say, refuse):
     assert rate["name"] == "lapse"
     assert rate["low"] < rate["mean"] < rate["high"]
     err = say(*asked, "--sensitivity", "92/100", "--specificity", "0.4")[2]
-    assert "--sensitivity is not known, Beta(93, 9)" in err
+    assert "--sensitivity is unknown, with prior Beta(93, 9)" in err
     for option, found in (
         ("--lapse", "~Beta(1)"),
         ("--lapse", "~Beta(0, 1)"),
@@ -454,8 +457,8 @@ def test_the_whole_file_is_looked_at(refuse):
         (["sex", "y"], [[0, 1, 1], [0, 1, 0]], "columns 'sex', 'y' have two values"),
         (["x", "y"], [[1, 2, 3], [1, 2, 3]], "no column has two values"),
         (["x", "name", "y"], [[1, 2, 3], ["a", "b", "c"], [0, 1, 1]], "'name': found text"),
-        (["id", "x", "y"], [[1, 2, 3], [4, 5, 6], [0, 1, 1]], "'id' may only number the rows"),
-        (["", "x", "y"], [[0, 1, 2], [4, 5, 6], [0, 1, 1]], "'' may only number the rows"),
+        (["id", "x", "y"], [[1, 2, 3], [4, 5, 6], [0, 1, 1]], "'id' seems to number the rows"),
+        (["", "x", "y"], [[0, 1, 2], [4, 5, 6], [0, 1, 1]], "'' seems to number the rows"),
         (["x", "x", "y"], [[1, 2, 3], [4, 5, 6], [0, 1, 1]], "two of that name"),
         (["x", "y"], [[], []], "no rows"),
     ],
@@ -516,7 +519,7 @@ TRIALS = ["fit", "trials.csv", "--features", "difficulty", "--outcome", "success
         (2, "--weights", ["fit", "x", "--successes", "a", "--trials", "b", "--weights", "c"]),
         (2, "--specificity is needed", [*TRIALS, "--sensitivity", "0.9"]),
         (2, "--truth is needed", [*TRIALS, "--yes", "0.9"]),
-        (2, "no context takes these", [*TRIALS, "--guess", "0.5", "--background", "0.1"]),
+        (2, "these cannot be combined", [*TRIALS, "--guess", "0.5", "--background", "0.1"]),
         (2, "--sensitivity: found 1.9", [*TRIALS, "--sensitivity", "1.9", "--specificity", "1"]),
         (2, "--pool-size: found 1.5", [*TRIALS, "--pool-size", "1.5"]),
         (2, "--bandwidth: found 'wide'", [*TRIALS, "--bandwidth", "wide"]),
@@ -1193,8 +1196,8 @@ def test_a_bar_of_ones_own_waits_for_a_moment(monkeypatch, capsys):
 def test_files_that_are_no_text_are_not_for_terminals(refuse, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     asked = ["predict", "line.beta", "--grid", "3", "--format", "parquet"]
-    refuse(2, "a Parquet file is not for a terminal", *asked)
-    refuse(2, "a .beta file is not for a terminal", *TRIALS, "--out", "-", "--quiet")
+    refuse(2, "a Parquet file cannot be shown on a terminal", *asked)
+    refuse(2, "a .beta file cannot be shown on a terminal", *TRIALS, "--out", "-", "--quiet")
 
 
 @pytest.mark.usefixtures("here")
@@ -1308,7 +1311,7 @@ def test_a_plan_before_the_first_trial(say):
     assert out.startswith(f"{needed:,} trials")
     status, out, _ = say("plan", "--trials", str(needed), *asked)
     assert "guarantee a root mean square error of 0.1 or less" in " ".join(out.split())
-    assert "a fitted model is as exact after far fewer trials" in " ".join(out.split())
+    assert "a fitted model is as precise after far fewer trials" in " ".join(out.split())
 
 
 def test_a_plan_with_a_model(say):
@@ -1332,8 +1335,12 @@ def test_a_plan_with_a_model(say):
         (2, "--error: found 0", ["--lipschitz", "1", "--error", "0", "--features", "1"]),
         (1, "--features: found 0", ["--lipschitz", "1", "--error", "0.1", "--features", "0"]),
         (1, "more than", ["--lipschitz", "1", "--error", "1e-9", "--features", "9"]),
-        (2, "--grid: it needs a model", ["--lipschitz", "1", "--grid", "3"]),
-        (2, "--error: it needs no model", ["line.beta", "--lipschitz", "1", "--error", "1"]),
+        (2, "--grid: it can only be used with a model", ["--lipschitz", "1", "--grid", "3"]),
+        (
+            2,
+            "--error: it can only be used without a model",
+            ["line.beta", "--lipschitz", "1", "--error", "1"],
+        ),
         (2, "--width: found 0", ["line.beta", "--lipschitz", "1", "--grid", "3", "--width", "0"]),
         (2, "one of them", ["line.beta", "--lipschitz", "1"]),
     ],

@@ -24,7 +24,10 @@ def days(strength, n=4_000, seed=0):
 def test_days_that_differ_and_days_that_do_not(strength):
     sentences = said(SmoothBetaClassifier().fit(*days(strength)))
     assert ("nothing contradicts a smooth probability" in sentences[-1]) == (strength == 0.0)
-    levels = "values of day {0} differ from each other beyond what is smooth (100 % of the weight)"
+    levels = (
+        "values of day {0} differ from each other more than a smooth curve would "
+        "(100 % of the weight)"
+    )
     assert (levels in sentences) == (strength > 0.0)
 
 

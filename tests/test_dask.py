@@ -908,7 +908,7 @@ def test_without_dask_the_import_says_how_to_get_it():
     found = run("import sys; sys.modules['dask'] = None; import betafield.dask")
     assert found.returncode == 1
     last = found.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: dask is needed here: pip install '.[dask]' in a checkout"
+    assert last == "ImportError: dask is needed for this: pip install '.[dask]' in a checkout"
 
 
 def test_one_machine_does_not_import_dask():

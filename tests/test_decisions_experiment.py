@@ -914,7 +914,9 @@ def test_unsound_files_are_refused(change, message, tmp_path):
     path = tmp_path / "e.beta"
     played(made(), 4).save(path)
     changed(path, change)
-    with pytest.raises(ValueError, match=rf"(?s)holds no sound experiment: .*{message}"):
+    with pytest.raises(
+        ValueError, match=rf"(?s)does not contain a consistent experiment: .*{message}"
+    ):
         Experiment.load(path)
 
 

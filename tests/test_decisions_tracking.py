@@ -401,7 +401,7 @@ def test_a_file_that_holds_no_sound_tracker_is_refused(damage, tmp_path):
     values, arrays = persistence.read(tmp_path / "tracker.beta", "tracker")
     damage(values, arrays)
     persistence.write(tmp_path / "tracker.beta", "tracker", values, arrays)
-    with pytest.raises(ValueError, match="holds no sound tracker"):
+    with pytest.raises(ValueError, match="does not contain a consistent tracker"):
         RiskTracker.load(tmp_path / "tracker.beta")
 
 

@@ -244,7 +244,7 @@ def test_mean_sharing_lets_polynomials_of_weight_zero_pass():
 def test_sharing_cannot_change_between_batches(first, then):
     model = make(sharing=first).partial_fit(X, Y, context=C)
     model.set_params(sharing=then)
-    said = ["sharing: ", f"found {then!r}", f"kept for {first!r}", "anew"]
+    said = ["sharing: ", f"found {then!r}", f"kept for {first!r}", "fit all trials again"]
     with refused(model, *said):
         model.partial_fit(X, Y, context=C)
     with refused(model, *said):
@@ -280,7 +280,7 @@ def test_sharing_cannot_change_after_contexts_that_happened_to_be_sure(pure):
     with refused(model, "sharing"):
         model.merge(other)
     model.set_params(sharing="mean")
-    with refused(model, "sharing: ", "anew"):
+    with refused(model, "sharing: ", "again"):
         model.partial_fit(X, Y, context=C)
 
 

@@ -444,7 +444,7 @@ def test_components_are_those_of_the_model(levels):
     display = ComponentsDisplay.from_estimator(levels)
     assert sum(group.weight for group in display.groups) == pytest.approx(1.0)
     by_name = {group.named(display.names): group for group in display.groups}
-    days = by_name["process with levels of day"]
+    days = by_name["process with effects of day"]
     assert days.weight > 0.9
     np.testing.assert_array_equal(days.least, levels.length_scales_)
 
@@ -454,7 +454,7 @@ def test_reaches_and_weights_are_drawn(levels):
     reaches, weights = display.ax_
     assert [text.get_text() for text in reaches.get_yticklabels()] == ["day", "hour"]
     shares = np.clip(levels.length_scales_ / np.ptp(levels.bounds_, axis=1), 1e-3, 10)
-    drawn = lines_of(reaches)["process with levels of day"]
+    drawn = lines_of(reaches)["process with effects of day"]
     np.testing.assert_allclose(drawn[:, 0], shares)
     tall = [bar.get_width() for bar in weights.containers[0]]
     shown = [text.get_text() for text in weights.get_yticklabels()]
@@ -850,7 +850,7 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported, error = done.stdout.splitlines()
     assert imported == "False"
-    assert error == "matplotlib is needed here: pip install '.[plot]' in a checkout"
+    assert error == "matplotlib is needed for this: pip install '.[plot]' in a checkout"
 
 
 @pytest.mark.parametrize(
@@ -885,7 +885,7 @@ def test_a_band_under_any_context_holds_all_that_the_band_does(context):
         ({"features": ["dose", "dose"]}, r"features: found \['dose', 'dose'\]"),
         ({"features": []}, r"features: found \[\]"),
         ({"features": 2}, "features: found 2; a name or a number from 0 to 1"),
-        ({"features": "dose", "at": {"dose": 1.0}}, "at: found 'dose', which is along an axis"),
+        ({"features": "dose", "at": {"dose": 1.0}}, "at: found 'dose', which is an axis"),
         ({"features": "dose", "at": {"age": "old"}}, "at, feature 'age': found 'old'"),
         ({"features": "dose", "at": {"age": np.nan}}, "at, feature 'age': found NaN"),
         ({"level": 1.0}, "level: found 1"),

@@ -293,7 +293,7 @@ def test_length_scales_are_told_in_the_units_of_their_features():
         mean = model.predict_proba(pd.DataFrame(field.along(k), columns=X.columns))[:, 1]
         assert change == f"{100 * np.ptp(mean):.1f} points"
     reach = [words.number(model.length_scales_[k]) for k in field.varying]
-    assert told["process: what is smooth"][1:] == reach
+    assert told["process: the smooth part"][1:] == reach
     assert "length scale" in page_of(model).words
 
 
@@ -308,9 +308,12 @@ def test_days_that_differ_are_told():
     y = rng.uniform(size=4_000) < 1 / (1 + np.exp(-2 * effect[day] - np.sin(hour / 4)))
     model = SmoothBetaClassifier().fit(pd.DataFrame({"day <b>": day, "hour": hour}), y)
     page = page_of(model)
-    assert "Values of day <b> differ from each other beyond what is smooth (100 % of" in page.words
+    assert (
+        "Values of day <b> differ from each other more than a smooth curve would (100 % of"
+        in page.words
+    )
     field = Subject(model)
-    share, *reaches = cells(field)["process: what is smooth, and levels of day &lt;b&gt;"]
+    share, *reaches = cells(field)["process: the smooth part, and effects of day &lt;b&gt;"]
     assert float(share.split()[-2]) > 90
     assert reaches == [words.number(model.length_scales_[k]) for k in field.varying]
     # Days matter most, however long their length scale is.
@@ -370,7 +373,7 @@ def test_the_widest_gap_is_told():
     ("make", "told"),
     [
         (lambda: SmoothBetaClassifier(0.5).fit(*trials(50)), "only 50 trials"),
-        (KINDS["all succeed"], "No trial ended in failure"),
+        (KINDS["all succeed"], "No trial had the outcome failure"),
         (KINDS["constant feature"], "x1 is constant"),
         (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, so the prior"),
         (
@@ -392,7 +395,7 @@ def test_what_is_wrong_with_the_trials_is_said(make, told):
 
 
 def test_good_trials_are_called_good():
-    assert "Nothing that stands out" in page_of(SmoothBetaClassifier(0.2).fit(*trials(2_000))).words
+    assert "Nothing stands out" in page_of(SmoothBetaClassifier(0.2).fit(*trials(2_000))).words
 
 
 # Reproducing -------------------------------------------------------------------------------

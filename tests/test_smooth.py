@@ -226,7 +226,7 @@ def test_options_of_windows_are_refused_with_what_to_do():
 def test_trials_are_kept_for_one_method():
     X, y = [[0.0], [1.0]], [0, 1]
     model, windows = SmoothBetaClassifier().fit(X, y), SmoothBetaClassifier(0.1).fit(X, y)
-    with pytest.raises(ValueError, match=r"^method: .* fit all of them anew"):
+    with pytest.raises(ValueError, match=r"^method: .* fit all trials again"):
         model.set_params(bandwidth=0.1).partial_fit(X, y)
     with pytest.raises(ValueError, match=r"^other: .* both must be of windows"):
         windows.merge(SmoothBetaClassifier().fit(X, y))

@@ -1,7 +1,7 @@
 """Learn a smooth probability from yes/no trials.
 
 Everything is a function of additive statistics of the trials by place: windows use those near x,
-the process all of them. Every room of the package is one word of that sentence:
+the process uses all of them. Every room of the package is one word of that sentence:
 
     trials       what was observed, validated
     contexts     how a trial was distorted
@@ -10,8 +10,8 @@ the process all of them. Every room of the package is one word of that sentence:
     windows      sums over the trials near a point
     process      the smooth part: a Gaussian process on sums by place, and windows of its residuals
     smooth       what the default has learned, and what it says: an immutable value
-    field        what windows have learned, likewise
-    posteriors   what is then believed
+    field        the same for windows
+    posteriors   distributions of the probability after the trials
     teachable    how an estimator is taught
     estimators   SmoothBetaClassifier, for people who know scikit-learn
 
@@ -21,16 +21,16 @@ Below them
     tables       any dataframe as NumPy
     bernstein    polynomials of π
     lattice      distorted trials on a lattice of log-likelihood ratios
-    units        in which units nearness is measured
+    units        the units in which nearness is measured
     bandwidth    how near is near, by theory
-    priors       what was believed before
+    priors       distributions of the probability before the trials
     choosing     how wide windows are
     options      what a model was asked for
     learning     from validated trials to windows
     methods      which kind of field is asked for
     teaching     from an estimator's arguments to a field
-    cautions     warnings of what may be wrong with an answer
-    learned      what an estimator tells of its field
+    cautions     warnings about answers that may be wrong
+    learned      learned attributes of an estimator, read off its field
     streaming    learning from files, some rows at a time
     files        Parquet and CSV, some rows at a time
     bands        intervals with a finite-sample guarantee
@@ -49,8 +49,8 @@ and above them
     cli          the command line
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
     dask         the same estimator over dask collections
-    baselines    what others do, with the same methods, to compare
-    testing      how often intervals hold, on functions that you supply
+    baselines    other methods with the same interface, to compare with
+    testing      coverage of intervals, on functions that you supply
     decisions    what to test next, which arm to pull, when a risk has moved
 """
 

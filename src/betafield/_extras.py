@@ -14,7 +14,7 @@ def needed(extra: str, *names: str) -> Any:
     --------
     >>> needed("plot", "graphics_of_tomorrow.lines")
     Traceback (most recent call last):
-    ImportError: graphics_of_tomorrow is needed here: pip install '.[plot]' in a checkout
+    ImportError: graphics_of_tomorrow is needed for this: pip install '.[plot]' in a checkout
     """
     for name in names:
         try:
@@ -22,6 +22,6 @@ def needed(extra: str, *names: str) -> Any:
         except ImportError as error:
             package = name.partition(".")[0]
             raise ImportError(
-                f"{package} is needed here: pip install '.[{extra}]' in a checkout"
+                f"{package} is needed for this: pip install '.[{extra}]' in a checkout"
             ) from error
     return import_module(names[0])

@@ -301,7 +301,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
             scores = self._scorer_.predict(X)
         except TypeError as error:  # it may come from anywhere inside
             what = f"{type(X).__name__} of values that {type(self.estimator_).__name__} cannot use"
-            raise TypeError(f"X: found {what}; give those that it was fitted to") from error
+            raise TypeError(f"X: found {what}; give the features that it was fitted to") from error
         except ValueError as error:
             raise ValueError(f"X: {error}") from error
         _require_numbers(scores)

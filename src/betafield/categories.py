@@ -147,7 +147,7 @@ def require_few(categories: Categories) -> None:
         if size > MOST_LEVELS:
             raise ValueError(
                 f"X column {column}: found {size:,} levels; at most {MOST_LEVELS:,} are possible, "
-                "so join rare ones, or give groups if they are not what is asked about"
+                "so join rare ones, or pass the column as groups if you do not ask about its levels"
             )
     beside = sum(sizes) - max(sizes, default=0)
     if beside > MOST_BESIDE:

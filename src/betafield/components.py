@@ -38,8 +38,8 @@ REPEATED = 2.0
 
 CURVED = {"rank": "ranks", "log": "logarithms"}
 CHOSEN = {
-    "auto": "the width is the one that predicts trials left out one at a time best",
-    "loo": "the width is the one that predicts trials left out one at a time best",
+    "auto": "the width is the one that best predicts trials left out one at a time",
+    "loo": "the width is the one that best predicts trials left out one at a time",
     "theory": "the width follows from the number of trials and from how fast the probability may "
     "change",
 }
@@ -77,7 +77,7 @@ class Group(NamedTuple):
         """Return what they are called, given the names of all features."""
         if self.part == WINDOWS and len(self.features) == 1 and len(names) > 1:
             return f"windows along {names[self.features[0]]}"
-        return self.part if self.effect is None else f"process with levels of {names[self.effect]}"
+        return self.part if self.effect is None else f"process with effects of {names[self.effect]}"
 
 
 class Sentence(NamedTuple):
@@ -318,7 +318,7 @@ def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
     """Return that levels of a feature differ."""
     assert group.effect is not None
     may = "" if group.weight >= SURE else "may "
-    what = f"values of {{}} {may}differ from each other beyond what is smooth"
+    what = f"values of {{}} {may}differ from each other more than a smooth curve would"
     return Sentence(f"{what} ({percent(group.weight)} of the weight)", (names[group.effect],))
 
 
@@ -330,12 +330,12 @@ def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
     weight = f"({percent(group.weight)} of the weight)"
     names = tuple(known.names[k] for k in group.features)
     if len(names) > SPELLED:
-        what = f"trials close to each other {may}share what the process misses"
+        what = f"trials close to each other {may}deviate together from the process"
         return Sentence(f"{what} {weight}")
     near = " and ".join(
         f"{_between(group.least[k], group.most[k])} along {{}}" for k in group.features
     )
-    return Sentence(f"trials within {near} {may}share what the process misses {weight}", names)
+    return Sentence(f"trials within {near} {may}deviate together from the process {weight}", names)
 
 
 def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:

@@ -475,7 +475,7 @@ def _require_broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> None
         np.broadcast_shapes(trials, points)
     except ValueError:
         raise ValueError(
-            f"p: found shape {points}, which does not go with contexts of shape {trials}"
+            f"p: found shape {points}, which does not broadcast against contexts of shape {trials}"
         ) from None
 
 

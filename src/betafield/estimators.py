@@ -51,11 +51,11 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     metric : {"euclidean", "chebyshev", "manhattan"}, default="euclidean"
         Distance between scaled points, for windows and bands.
     scale : "auto", "range", "rank", "log", "std", None, or one per feature, default="auto"
-        In which units a process is smooth: in the features' own ("range"), in ranks, in logarithms,
-        or in one of these per feature, ["log", "range"]; "auto" weighs them per feature by
-        evidence, and `weights_["units"]` tells which are in use.
-        In windows, the unit of each feature: "range" the width of its bounds, "std" its standard
-        deviation, None 1, or numbers, one per feature; "auto" means "range". A constant
+        For a process, the units in which π is smooth: the features' own ("range"), ranks,
+        logarithms, or one of these per feature, ["log", "range"]; "auto" weights them per feature by
+        evidence, and `weights_["units"]` shows which are in use.
+        For windows, the unit of each feature: the width of its bounds ("range"), its standard
+        deviation ("std"), 1 (None), or one number per feature; "auto" means "range". A constant
         feature adds no distance.
     bounds : array of shape (d, 2), default=None
         The domain, (low, high) per feature. None: the range of all trials seen; for windows, that
@@ -84,11 +84,11 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         What to do with rows in which a feature is missing. "error": refuse them. "drop": leave them
         out, with a warning. "level": treat a missing category as a level of its own.
     periodic : mapping of str or int to float, default=None
-        Features, by name or number, that start again after a period: {"hour": 24}. There is no jump
-        where one ends, values are wrapped into [0, period), and that is their domain.
+        Features, by name or number, that repeat after a period: {"hour": 24}. There is no jump
+        where a period ends; values are wrapped into [0, period), which is their domain.
     geographic : tuple of two str or int, default=None
-        Which features are longitude and latitude, in degrees, ("lon", "lat"): distances are those
-        of great circles, and neither the date line nor a pole is a border.
+        Which features are longitude and latitude, in degrees: ("lon", "lat"). Distances are along
+        great circles, and neither the date line nor a pole is a border.
     n_jobs : int, default=None
         Threads for queries. None: 1; -1: all cores.
 
@@ -111,7 +111,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         scaled, the width, and `tau`, the variance of what the process misses within them. For the
         paper's windows: the `width` and, if it was learned, its leave-one-out `score`.
     length_scales_ : array of shape (d,)
-        How far trials reach along each feature, in its own units. Not available with windows.
+        How far the influence of a trial reaches along each feature, in its own units. Not
+        available with windows.
     relevance_ : array of shape (d,)
         Inverse length scales as fractions of the domain, scaled to 1 for the most relevant
         feature.
@@ -125,7 +126,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     scale_ : array of shape (d,)
         The length of one scaled unit in the units of the feature; inf for a constant feature.
     units_ : dict
-        In which units the process measures each feature, with their weights, by name:
+        The units in which the process measures each feature, with their weights, by name:
         {"dose": {"log": 0.9, "range": 0.1}, "hour": {"period": 1.0}, "site": {"levels": 1.0}}. Not
         available with windows.
     bounds_ : array of shape (d, 2)
@@ -213,9 +214,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     def band(
         self, X: Any, lipschitz: float, level: float = 0.95, simultaneous: bool = False
     ) -> tuple[Floats, Floats]:
-        """Return intervals (low, high) that hold π(x) with a probability of at least `level`.
+        """Return intervals (low, high) that contain π(x) with a probability of at least `level`.
 
-        This is true for any number of trials and any π with |π(x) − π(y)| ≤ L · distance; neither
+        This holds for any number of trials and any π with |π(x) − π(y)| ≤ L · distance; neither
         the prior nor the model matters. If there are no trials, the interval is [0, 1]. See
         `betafield.bands` for the reasons.
 
@@ -229,11 +230,11 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         X : array or dataframe of shape (m, d)
             The points.
         lipschitz : float
-            L, how fast π may change, in scaled units, as the model's own `lipschitz`.
+            L, how fast π may change, in scaled units, like the model's own `lipschitz`.
         level : float, default=0.95
-            The probability, over repetitions of the trials, that an interval holds π(x).
+            The probability, over repetitions of the trials, that an interval contains π(x).
         simultaneous : bool, default=False
-            Whether `level` is the probability that the intervals at all x hold at once.
+            Whether `level` is the probability that the intervals at all x are right at once.
 
         Examples
         --------
@@ -254,7 +255,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
     def save(self, path: Any) -> None:
         """Write the model to one file, which `betafield.load` reads.
 
-        The file holds options, arrays and a checksum, and no code. It is written next to an
+        The file contains options, arrays and a checksum, but no code. It is written next to an
         existing file and then replaces it, so that a crash leaves one of the two. A prior that is
         a function cannot be saved.
 
@@ -280,7 +281,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
 def load(path: Any) -> SmoothBetaClassifier:
     """Return the model that `SmoothBetaClassifier.save` wrote to a file.
 
-    The model answers, learns and merges as the saved one would, to the last bit. Files may come
+    The model answers, learns and merges exactly as the saved one would, bit for bit. Files may come
     from anyone: nothing in them is run, and every value is checked before it is used.
 
     Raises

@@ -193,7 +193,7 @@ def require_none(rates: Sequence[Rate]) -> None:
         names = ", ".join(rate.name for rate in rates)
         raise ValueError(
             f"band: this model has learned from trials whose rates are not known ({names}); "
-            "guarantees need known ones, and posterior(X).interval() counts what is not known"
+            "guarantees need known ones, and posterior(X).interval() allows for the unknown ones"
         )
 
 
@@ -290,8 +290,8 @@ def require_known(**arguments: Any) -> None:
     for name, values in arguments.items():
         if found := _unknown(_column(values)):
             raise ValueError(
-                f"{name}: found {found[0]!r}; this is no rate and must be known. Rates that may be "
-                "unknown are those of guess_lapse, diagnostic, background, attenuated, "
+                f"{name}: found {found[0]!r}; this is not a rate and must be known. The rates that "
+                "may be unknown are those of guess_lapse, diagnostic, background, attenuated, "
                 "randomized_response and pooled"
             )
 

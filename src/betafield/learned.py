@@ -1,4 +1,4 @@
-"""What an estimator tells of the field that it has learned."""
+"""The learned attributes of an estimator, read off its field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Learned:
-    """An estimator with one field; all that scikit-learn calls learned attributes is read off it.
+    """An estimator with one field, off which all learned attributes are read.
 
     `_field_` is replaced whole, so that readers never see half of a change.
     """
@@ -36,7 +36,7 @@ class Learned:
 
     @property
     def field_(self) -> AnyField:
-        """What was learned, as it is now and stays, asked for with the options of now."""
+        """What was learned, as an immutable value, with the current options."""
         check_is_fitted(self)
         field, model = self._field_, cast(Any, self)
         # Whatever else was set since counts when the model learns next.
@@ -55,10 +55,12 @@ class Learned:
 
     @property
     def pos_label_(self) -> Any:
-        """The class that is the success."""
+        """The class that counts as success."""
         classes = self._field_.classes.tolist()
         if len(classes) != 2:
-            raise AttributeError(f"pos_label_: there are {len(classes)} classes; one of two is it")
+            raise AttributeError(
+                f"pos_label_: there are {len(classes)} classes; it exists only for two"
+            )
         return classes[1]
 
     @property
@@ -76,7 +78,7 @@ class Learned:
 
     @property
     def n_trials_(self) -> int | float:
-        """Trials seen, t."""
+        """Number of trials seen, t."""
         return self._field_.totals.number()
 
     @property
@@ -91,17 +93,17 @@ class Learned:
 
     @property
     def length_scales_(self) -> Floats:
-        """How far trials reach along each feature, in its own units."""
+        """How far the influence of a trial reaches along each feature, in its own units."""
         return self._smooth("length_scales_", "bandwidth_").length_scales
 
     @property
     def relevance_(self) -> Floats:
-        """The inverse length scale of each feature in shares of the domain, 1 for the highest."""
+        """Inverse length scales as fractions of the domain, scaled to 1 for the highest."""
         return self.field_.relevance
 
     @property
     def overdispersion_(self) -> float:
-        """The correlation between trials of a row, 0 if they are taken as independent."""
+        """The correlation between trials of a row; 0 if they count as independent."""
         return self._smooth("overdispersion_", "bandwidth_").correlation
 
     @property
@@ -111,13 +113,13 @@ class Learned:
 
     @property
     def rates_(self) -> dict[str, Beta]:
-        """What is believed of the unknown rates of contexts, by name."""
+        """The posteriors of the unknown rates of contexts, by name."""
         field = self.field_
         return dict(field.rates) if isinstance(field, SmoothField) else {}
 
     @property
     def settled_(self) -> bool:
-        """Whether what was learned was learned from all trials there are; see `settle`."""
+        """Whether everything was learned from all trials seen so far; see `settle`."""
         return self._field_.is_settled
 
     @property

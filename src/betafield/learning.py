@@ -233,7 +233,7 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
     if known is not None and known.totals.distorted and options.sharing != known.sharing:
         raise ValueError(
             f"sharing: found {options.sharing!r}; the trials so far were kept for "
-            f"{known.sharing!r}, so fit all of them anew"
+            f"{known.sharing!r}, so fit all trials again"
         )
     polynomials = () if known is None else known.polynomials
     return encode.distorted(some.columns, some.weight, context, options.sharing, polynomials)
@@ -257,7 +257,7 @@ def present(some: Trials) -> Trials:
     if not number:
         return some
     if not is_there.any():
-        raise ValueError("X: every row has a missing value; one at least must have none")
+        raise ValueError("X: every row has a missing value; at least one row without is needed")
     warnings.warn(
         f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
         f"is row {int(np.argmin(is_there))}",

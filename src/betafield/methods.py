@@ -94,7 +94,7 @@ def kept_for_others(known: AnyField, options: Options) -> ValueError:
     """Return what is raised where trials were kept for a field of the other kind."""
     return ValueError(
         f"method: found {_told(options)}; the trials so far were kept for {_told(known.options)}, "
-        "so fit all of them anew"
+        "so fit all trials again"
     )
 
 

@@ -257,7 +257,7 @@ def binned(
     """
     checks.instance("seen", seen, Observed, "what `observed` returns is needed")
     if seen.counts is None:
-        raise ValueError(f"seen: it has no counts, for {seen.why}")
+        raise ValueError(f"seen: it has no counts, because {seen.why}")
     class_index = checks.whole("class_index", class_index, 0, seen.counts.shape[1] - 1)
     n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
     where = seen.points[:, checks.feature_index("feature", seen.names, feature)]

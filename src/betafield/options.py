@@ -75,8 +75,8 @@ class Options(NamedTuple):
                 )
             if found and self.scales_by("std"):
                 raise ValueError(
-                    f"scale: found 'std' with {name} features, of which no deviation is told; "
-                    "'auto', 'range', None or numbers are allowed"
+                    f"scale: found 'std' with {name} features, whose standard deviation is not "
+                    "defined; 'auto', 'range', None or numbers are allowed"
                 )
 
     def wraps(self, features: Any) -> Wraps:
@@ -102,8 +102,8 @@ class Options(NamedTuple):
         if not (usual and all(checks.is_number(each) and each == 1.0 for each in self.prior)):
             raise ValueError(
                 f"prior: found {checks.spelled(self.prior)} with method={self.method!r}, which "
-                "learns what is believed before; priors are for windows, so give method='windows' "
-                "or a bandwidth"
+                "learns its own prior; priors are for windows, so give method='windows' or a "
+                "bandwidth"
             )
         if self.sharing != "exact":
             raise ValueError(

@@ -233,7 +233,7 @@ def _target(name: str) -> tuple[str, int | None]:
         raise _named(error, name) from error
     _require_regular(name, mode)
     if not os.access(target, os.W_OK):
-        raise PermissionError(f"path: {name!r} may not be written")
+        raise PermissionError(f"path: {name!r} cannot be written")
     return target, stat.S_IMODE(mode)
 
 
@@ -366,7 +366,9 @@ def _header_length(name: str, file: BinaryIO, size: int) -> int:
     if not start or not start.startswith(MAGIC[: len(start)]):
         raise _refusal(name, "is not a betafield file")
     if len(start) < START.size:
-        raise _refusal(name, f"is cut off: it has {size} bytes, not even a beginning")
+        raise _refusal(
+            name, f"is cut off: it has {size} bytes, fewer than its fixed beginning needs"
+        )
     _, version, length = START.unpack(start)
     if version > VERSION:
         raise _refusal(
@@ -387,10 +389,10 @@ def _header(name: str, text: bytes) -> tuple[dict[str, Any], list[Declared]]:
     try:
         header = _parsed(text)
         if not (isinstance(header, dict) and header.keys() == {"arrays", "kind", "values"}):
-            raise ValueError("it has other parts")
+            raise ValueError("it has unexpected parts")
         layout = [_declared(each) for each in _listed(header["arrays"])]
         if len({each.name for each in layout}) < len(layout):
-            raise ValueError("two arrays have one name")
+            raise ValueError("two arrays have the same name")
     except (ValueError, RecursionError) as error:
         raise _refusal(name, f"is damaged: its header cannot be read ({error})") from error
     return header, layout
@@ -402,7 +404,7 @@ def _parsed(text: bytes) -> Any:
         text.decode("ascii"), parse_int=_whole, parse_float=_real, parse_constant=_real
     )
     if _spelled(values) != text:
-        raise ValueError("it is spelled in another way")
+        raise ValueError("it is not in canonical form")
     return values
 
 
@@ -421,7 +423,7 @@ def _real(text: str) -> float:
 
 def _listed(values: Any) -> list[Any]:
     if not isinstance(values, list):
-        raise ValueError("its arrays are no list")
+        raise ValueError("its arrays are not a list")
     return values
 
 
@@ -471,7 +473,7 @@ def _array(name: str, file: BufferedReader, declared: Declared) -> npt.NDArray[A
     array = np.empty(declared.shape, dtype=declared.dtype)
     memory = _bytes(array)
     if file.readinto(memory.data) != memory.size:
-        raise _refusal(name, "has changed while it was read")
+        raise _refusal(name, "changed while it was being read")
     _require_zeros(name, file, -memory.size % ALIGN)
     if array.dtype == np.bool_ and memory.max(initial=0) > 1:
         raise _refusal(name, f"is damaged: {_short(declared.name)} has booleans other than 0 and 1")

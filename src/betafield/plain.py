@@ -117,7 +117,7 @@ def option(name: str, value: Any, depth: int = 0) -> Any:
             return _mapping(name, each)
         case {"mean": int() | float(), "variance": int() | float(), **rest} if not rest:
             return Prior.from_mean_variance(value["mean"], value["variance"])
-    raise ValueError(f"{name}: found what is neither a value nor a list nor an array")
+    raise ValueError(f"{name}: found neither a value nor a list nor an array")
 
 
 def _mapping(name: str, each: dict[str, Any] | list[Any]) -> dict[Any, Any]:

@@ -41,7 +41,7 @@ def begun(owner: str, options: Options, rows: Rows) -> AnyField:
     """Return a field without trials that has the features, classes and domain of the files."""
     if options.scales_by("std"):
         raise ValueError(
-            "scale: found 'std', for which fit_files does not read files twice more; give the "
+            "scale: found 'std', for which files would have to be read twice more; give the "
             "standard deviations as numbers, one per feature"
         )
     nowhere, features = trials.first_points(owner, rows.header(), options.asked)

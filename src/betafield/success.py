@@ -68,7 +68,7 @@ def require_same(classes: Labels, pos_label: Any) -> None:
     if not np.array_equal(asked, classes):
         raise ValueError(
             f"pos_label: found {checks.spelled(pos_label)}; the trials so far were learned with "
-            f"{classes.tolist()[1]!r} as the success, so fit all of them anew"
+            f"{classes.tolist()[1]!r} as the success, so fit all trials again"
         )
 
 

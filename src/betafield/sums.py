@@ -289,12 +289,12 @@ def _require_alike(ours: Sums, theirs: Sums) -> None:
         one, other = ("groups", "none") if theirs.is_grouped else ("none", "groups")
         raise ValueError(
             f"groups: found {one} where the trials so far have {other}; all trials of a model need "
-            "a group, or none, so fit all of them anew"
+            "a group, or none, so fit all trials again"
         )
     if ours.is_apart != theirs.is_apart:
         raise ValueError(
-            "overdispersion: rows were learned with it and without; they are kept in one way or "
-            "the other, so fit all of them anew"
+            "overdispersion: some rows were learned with it and some without, but all must be "
+            "learned in the same way, so fit all trials again"
         )
 
 

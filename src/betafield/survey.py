@@ -131,8 +131,8 @@ class Question:
         for a in chosen:
             if a in self._categories.columns:
                 raise ValueError(
-                    f"features: {feature_names(self.model)[a]!r} is a category, which is no axis; "
-                    "name features that are numbers, and the level by at={…}"
+                    f"features: {feature_names(self.model)[a]!r} is a category, which cannot be "
+                    "an axis; name numeric features, and fix the level with at={…}"
                 )
 
     @property
@@ -167,7 +167,7 @@ class Question:
         for feature, value in given.items():
             number = feature_index("at", known, feature)
             if number in self.chosen:
-                raise ValueError(f"at: found {feature!r}, which is along an axis")
+                raise ValueError(f"at: found {feature!r}, which is an axis")
             if number in self._categories.columns:
                 fixed[number] = categories.code(categories.text(value))
             else:

@@ -77,7 +77,7 @@ class Teachable(Learned):
     ) -> Self:
         """Learn from more trials.
 
-        After `settle`, the result is that of one `fit` on all trials, to the last bit, whatever
+        After `settle`, the result is, bit for bit, that of one `fit` on all trials, whatever
         their order. Until then, length scales and weights that were estimated from up to a tenth
         fewer trials may be used. Windows (a given `bandwidth`, or `method="windows"`) are always
         settled, but keep the bounds of the first data unless `bounds` are given.
@@ -121,8 +121,8 @@ class Teachable(Learned):
     ) -> Self:
         """Learn from binomial rows: `successes` out of `trials` at each row of X.
 
-        Rows whose trials share something (insects in one chamber) vary more than binomial. With
-        `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a row
+        Rows whose trials share something (insects in one chamber) vary more than binomial counts.
+        With `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a row
         is learned; see `overdispersion_`. None treats all trials as independent. `context` and
         `groups` are as in `fit`, with one value per row.
 
@@ -270,7 +270,7 @@ class Teachable(Learned):
 
         If `partial_fit` and questions alternate, estimates from up to a tenth fewer trials are
         reused, and `settled_` is False. After settling, what was learned depends only on the
-        trials and the options, to the last bit, whatever the order, batches and merges.
+        trials and the options, bit for bit, whatever the order, batches and merges.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class Teachable(Learned):
     def merge(self, other: Teachable) -> Self:
         """Add all trials of another fitted model.
 
-        The result is that of one `fit` on all trials, to the last bit. Windows (a given
+        The result is, bit for bit, that of one `fit` on all trials. Windows (a given
         `bandwidth`, or `method="windows"`) must use the same units for this, so give both models
         the same `bounds`.
 

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth, on functions that you supply.
+"""Coverage: how often intervals contain the truth, on functions that you supply.
 
 Trials are simulated from a known probability and learned, many times over.
 """
@@ -25,12 +25,12 @@ KINDS = ("credible", "pointwise", "simultaneous")
 
 
 class Held(NamedTuple):
-    """How often intervals of one kind held the probability.
+    """How often intervals of one kind contained the probability.
 
     Parameters
     ----------
     share : float
-        Share of the intervals that hold the truth; for simultaneous intervals, share of the data
+        Share of the intervals that contain the truth; for simultaneous intervals, share of the data
         sets in which all of them do.
     standard_error : float
         Standard error of that share, from the differences between data sets.

@@ -301,7 +301,7 @@ def classes_of(
         what = f"one class only, {checks.spelled(found[0])}" if len(found) else "no class"
         raise ValueError(
             f"{name}: found {what}; two or more are needed. "
-            "A field of which one class was seen so far is learned by "
+            "To learn from one class before the other is seen, use "
             "partial_fit(X, y, classes=[...])"
         )
     return found
@@ -394,8 +394,8 @@ def overdispersed(overdispersion: Any, is_grouped: bool) -> bool:
     checks.one_of("overdispersion", overdispersion, (None, "auto"), rule)
     if overdispersion is not None and is_grouped:
         raise ValueError(
-            "overdispersion: found 'auto' beside groups, which have effects of their own; give one "
-            "of the two, with a group per row if rows vary within groups"
+            "overdispersion: found 'auto' together with groups, which have effects of their own; "
+            "give one of the two, with a group per row if rows vary within groups"
         )
     return overdispersion is not None
 

@@ -165,8 +165,8 @@ def measure(
     given = checked_scale(scale, d)
     if is_curved(scale):
         raise ValueError(
-            f"scale: found {scale!r}, which is for method='auto' and 'process'; windows are "
-            "measured by 'auto', 'range', 'std', None, or one number per feature"
+            f"scale: found {scale!r}, which is for method='auto' and 'process'; windows "
+            "need 'auto', 'range', 'std', None, or one number per feature"
         )
     if given is not None:
         _require_alike(given, wraps)

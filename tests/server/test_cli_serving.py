@@ -96,7 +96,7 @@ def test_a_study_of_a_file_is_created_once(served, folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("space: [", "no YAML"),
+        ("space: [", "not valid YAML"),
         ("space: {x: [1, 0]}\ngoal: {kind: Everywhere}", "low must be below"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_backup_appears_whole_or_not_at_all(served, said, tmp_path):
         for trial in ask(client, "backed", n=5):
             tell(client, "backed", trial["id"], True)
     (tmp_path / "taken.db").write_text("mine")
-    assert "there is a file of this name" in said("backup", file, tmp_path / "taken.db", status=1)
+    assert "the file already exists" in said("backup", file, tmp_path / "taken.db", status=1)
     assert (tmp_path / "taken.db").read_text() == "mine"
     assert "no such file" in said("backup", tmp_path / "none.db", tmp_path / "b.db", status=1)
     assert "pg_dump" in said("backup", "postgresql://lab@db/s", tmp_path / "b.db", status=2)
@@ -174,7 +174,7 @@ def test_tokens_are_made_listed_and_revoked_while_a_file_is_served(served, said)
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("make", "--study", "none", "--role", "run"), 1, "'none', which is none here"),
+        (("make", "--study", "none", "--role", "run"), 1, "'none'; there is no study of this name"),
         (("make", "--study", "stripes", "--role", "king"), 2, "owner, run and view"),
         (("make", "--role", "run"), 2, "owner, run and view"),
         (("revoke", "--id", "none"), 1, "found no id 'none'"),

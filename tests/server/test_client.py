@@ -215,7 +215,7 @@ def test_a_trial_of_another_study_is_refused(server):
         ({"url": "http://a/studies/x?token=secret"}, ValueError, "without a query"),
         ({"url": "http://a:99999/studies/x"}, ValueError, "^url: found"),
         ({"token": 3}, TypeError, "^token: found int"),
-        ({"token": "a\nb"}, ValueError, "^token: found characters that no token has"),
+        ({"token": "a\nb"}, ValueError, "^token: found characters that cannot be part of a token"),
         ({"patience": -1}, ValueError, "^patience: found -1"),
         ({"timeout": 0}, ValueError, "^timeout: found 0"),
         ({"journal": 3}, TypeError, "^journal: found int"),

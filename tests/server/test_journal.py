@@ -21,11 +21,11 @@ def test_a_journal_has_one_user_and_one_study(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"\xff\xfe", "line 2 of .* is no JSON object"),
-        (b"[1, 2]", "line 2 of .* is no JSON object"),
-        (b"", "line 2 of .* is no JSON object"),
-        (b'{"key": 3}', "line 2 of .* has no sound 'key'"),
-        (b'{"key": "a", "study": "dots", "path": "/", "body": 1}', "has no sound 'body'"),
+        (b"\xff\xfe", "line 2 of .* is not a JSON object"),
+        (b"[1, 2]", "line 2 of .* is not a JSON object"),
+        (b"", "line 2 of .* is not a JSON object"),
+        (b'{"key": 3}', "line 2 of .* has no valid 'key'"),
+        (b'{"key": "a", "study": "dots", "path": "/", "body": 1}', "has no valid 'body'"),
     ],
 )
 def test_damage_before_the_last_line_is_refused_and_left_as_it_is(tmp_path, line, message):

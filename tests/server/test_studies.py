@@ -241,7 +241,7 @@ def test_definitions_that_are_wrong_are_refused_in_the_words_of_the_library(clie
 def test_text_that_is_no_json_is_told(client):
     headers = {"content-type": "application/json"}
     detail = problem_of(client.post("/studies", content="{", headers=headers), 422)
-    assert detail.startswith("study: found text that is no JSON: ")
+    assert detail.startswith("study: found text that is not valid JSON: ")
     created(client, EVEN, "controls")
     detail = problem_of(client.post("/studies/controls/asks", json={"key": "a\nb"}), 422)
     assert detail == "key: found 'a\\nb'; text without control characters is needed"

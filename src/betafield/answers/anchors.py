@@ -41,8 +41,8 @@ def anchored(field: AnyField, line: Line, sign: int) -> SmoothField:
         )
     if len(line.others) > 1:
         raise ValueError(
-            "anchored: the model has several features; give `at`, the place of the others at which "
-            "the curve starts at 0 and ends at 1"
+            "anchored: the model has several features; give `at`, the values of the others at "
+            "which the curve starts at 0 and ends at 1"
         )
     _warn_if_contradicted(field, line, sign)
     low, high = _ends(line)

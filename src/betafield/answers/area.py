@@ -260,7 +260,9 @@ def _labels(by: Any) -> npt.NDArray[Any]:
     try:
         return labels.astype(str) if labels.dtype == object else labels
     except ValueError as error:  # such as a list, or a number of thousands of digits
-        raise ValueError("by: found what is no label; texts or numbers are needed") from error
+        raise ValueError(
+            "by: found a value that cannot be a label; text or numbers are needed"
+        ) from error
 
 
 # Processes and their windows ---------------------------------------------------------------

@@ -30,7 +30,7 @@ class Answers(Curves):
         posterior of that number. The same seed gives the same fields at any points, whether you ask
         for them together or separately, in any order.
 
-        With a process, hyper-parameters are drawn too, and draws are weighted against the exact
+        With a process, hyper-parameters are drawn too, and draws are weighted by the exact
         likelihood of the trials. With four or more features, or hundreds of levels, they are not,
         and draws have the distribution of `posterior`. With windows, each point has the
         distribution of `posterior`, and points are correlated as far as windows reach.
@@ -74,11 +74,11 @@ class Answers(Curves):
     def average(self, X: Any, weights: Any = None, by: Any = None) -> LatentNormal | Sampled:
         """Return the posterior of the average of π over the rows of X.
 
-        If the rows are points spread over an area, it is the average of the area; if they are the
-        members of a population, or groups weighted by size, that of the population; if they are
-        ages with the weights of a standard population, the age-standardised rate. The errors at
-        neighbouring rows are largely the same and do not average out, so intervals are much wider
-        than they would be for independent rows.
+        If the rows are points spread over an area, it is the average over the area; if they are the
+        members of a population, or groups weighted by size, it is that over the population; if
+        they are ages with the weights of a standard population, it is the age-standardised rate.
+        The errors at neighbouring rows are largely the same and do not average out, so intervals
+        are much wider than they would be for independent rows.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Answers(Curves):
         return importance.importance(self.field_)
 
     def partial_dependence(self, feature: Any = None, grid: Any = None) -> PartialDependence:
-        """Return how π goes along one feature, averaged over the places of the trials.
+        """Return how π changes along one feature, averaged over the places of the trials.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class Answers(Curves):
         field = self.field_
         if len(field.classes) > 2:
             raise ValueError(
-                f"partial_dependence: this model has {len(field.classes)} classes and answers for "
+                f"partial_dependence: this model has {len(field.classes)} classes, but this needs "
                 "two; average predict_proba(X) over rows instead"
             )
         return importance.partial_dependence(field, feature, grid)
@@ -222,7 +222,7 @@ class Answers(Curves):
         field, points = self.asked(X, name)
         if len(field.classes) > 2:
             raise ValueError(
-                f"{method}: this model has {len(field.classes)} classes and answers for two; "
+                f"{method}: this model has {len(field.classes)} classes, but this needs two; "
                 "average draws(X), of shape (size, m, n_classes), over rows instead"
             )
         checks.require(len(points), name, points.shape, "at least one row is needed")

@@ -150,8 +150,8 @@ def numeric(features: trials.Features, feature: Any) -> int:
     number = chosen(features, feature)
     if number in features.categories.columns:
         raise ValueError(
-            f"feature: found {labels(features)[number]!r}, which is a category; one along which π "
-            "goes is needed"
+            f"feature: found {labels(features)[number]!r}, which is a category; a numeric feature "
+            "is needed"
         )
     return number
 
@@ -175,7 +175,7 @@ def _by_name(features: trials.Features, feature: int, at: Mapping[Any, Any]) -> 
     for name, value in at.items():
         number = checks.feature_index("at", names, name)
         if number == feature:
-            raise ValueError(f"at: found {name!r}, which is the feature along which it is asked")
+            raise ValueError(f"at: found {name!r}, which is the feature that varies")
         if number in features.categories.columns:
             row[number] = categories.code(categories.text(value))
         else:

@@ -52,13 +52,13 @@ def program(
         ),
     ] = False,
 ) -> None:
-    """Learn a smooth probability from yes/no trials: a posterior at every point.
+    """Learn a smooth probability from yes/no trials, with a credible interval at every point.
 
         betafield fit trials.csv --features difficulty --outcome success
         betafield predict trials.beta --grid 200
         betafield report trials.beta
 
-    `betafield fit --help` explains fit, and so on.
+    `betafield COMMAND --help` explains a command, such as `betafield fit --help`.
     """
 
 
@@ -109,11 +109,11 @@ def fit(
 ) -> None:
     """Learn a model from trials in CSV and Parquet files.
 
-    Columns that are not named are guessed if the files leave no doubt, and the guess is printed:
-    the outcome is the only column with two values, features are all other columns, provided that
-    they are numbers, and the success is the outcome whose name says so: yes, 1, true, correct,
-    late. By default the model is written to the current folder, under the name of the first file
-    with the ending .beta.
+    You need not name columns if the files leave no doubt; the command then prints what it
+    guessed. The outcome is the only column with two values, the features are all other columns,
+    provided that they are numbers, and the success is the outcome whose name says so: yes, 1,
+    true, correct, late. By default the model is written to the current folder, under the name of
+    the first file but with the ending .beta.
 
         betafield fit trials.csv --features difficulty --outcome success
         betafield fit moths.csv --features dose --successes dead --trials insects
@@ -212,13 +212,13 @@ def _require_outcome_or_counts(
     success: str | None,
 ) -> None:
     if (successes is None) != (trials is None):
-        raise UsageError("--successes, --trials: found one of them; give both, or --outcome")
+        raise UsageError("--successes, --trials: found only one; give both, or --outcome instead")
     if successes is not None and outcome is not None:
         raise UsageError("--outcome: found with --successes; name either outcomes or counts")
     if successes is not None and weights is not None:
-        raise UsageError("--weights: found with --successes; rows are counted already")
+        raise UsageError("--weights: found with --successes; rows already have counts")
     if successes is not None and success is not None:
-        raise UsageError("--success: found with --successes; successes are counted already")
+        raise UsageError("--success: found with --successes, which already counts the successes")
 
 
 # Asking ------------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ def predict(
 ) -> None:
     """Compute the probability at points, with intervals.
 
-    Writes a table with the features, mean, std, and the ends low and high of a credible interval;
-    with three or more classes p_<class>, low_<class> and so on. Tables are read and written in
-    batches, so they may be of any length.
+    The result is a table with the features, the mean, the standard deviation std, and the ends
+    low and high of a credible interval; with three or more classes it has p_<class>, low_<class>
+    and so on. Tables are read and written in batches, so they may be of any length.
 
         betafield predict model.beta --grid 200 > curve.csv
         betafield predict model.beta --at points.csv --above 0.75 --out told.parquet
@@ -286,8 +286,9 @@ def average(
 ) -> None:
     """Compute the average probability over areas, with intervals.
 
-    Writes a table with one row per area: its points, mean, std, and the ends low and high of a
-    credible interval. Intervals allow for the correlation between neighbouring points.
+    The result is a table with one row per area: the number of its points, the mean, the standard
+    deviation std, and the ends low and high of a credible interval. Intervals allow for the
+    correlation between neighbouring points.
 
         betafield average model.beta --by points.csv --area district --weights n
     """
@@ -321,8 +322,8 @@ def report(
 ) -> None:
     """Write a report as one HTML page that needs no network.
 
-    By default it is written to the current folder, under the name of the model with the ending
-    .html.
+    By default it is written to the current folder, under the name of the model but with the
+    ending .html.
 
         betafield report model.beta --title "Codling moths" --out moths.html
     """
@@ -394,20 +395,23 @@ def plan(
     kind: options.Format = None,
     force: options.Force = False,
 ) -> None:
-    """Compute how many trials are needed, before the first one or at points of a model.
+    """Compute how many trials are needed, before the first one or in addition to those of a model.
 
-    Without a model: the number of trials that guarantees an error of --error or less at every
-    point, or the error after --trials. With a model: a table of what is known at points;
-    more_trials is how many more are needed there until guaranteed intervals are as narrow as
-    --width. Guarantees hold for the worst probability allowed by --lipschitz. For most others, a
-    fitted model is as exact after far fewer trials, and its credible intervals say so.
+    Without a model, the result is the number of trials that guarantees an error of --error or
+    less at every point, or the error that --trials guarantee. With a model, it is a table of what
+    is known at points; more_trials is how many more are needed there until guaranteed intervals
+    are as narrow as --width. Guarantees hold for the worst function that --lipschitz allows. For
+    most functions a fitted model is as precise after far fewer trials, and its credible intervals
+    say how precise it is.
 
         betafield plan --error 0.05 --features 2 --lipschitz 1
         betafield plan model.beta --grid 20 --lipschitz 1 --width 0.1
     """
     options.positive("--lipschitz", lipschitz)
     if model is None:
-        _require_absent("a model", **{"--grid": grid, "--at": at, "--out": out, "--format": kind})
+        _require_absent(
+            "with a model", **{"--grid": grid, "--at": at, "--out": out, "--format": kind}
+        )
         import betafield.cli.planning as planning
 
         terminal.say(planning.planned(error, trials, features, lipschitz, metric, background))
@@ -415,7 +419,9 @@ def plan(
     import betafield.cli.answering as answering
     import betafield.cli.predicting as predicting
 
-    _require_absent("no model", **{"--error": error, "--trials": trials, "--features": features})
+    _require_absent(
+        "without a model", **{"--error": error, "--trials": trials, "--features": features}
+    )
     options.positive("--width", width)
     target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
@@ -425,10 +431,10 @@ def plan(
     terminal.note(ask.words())
 
 
-def _require_absent(what: str, **given: object) -> None:
+def _require_absent(how: str, **given: object) -> None:
     for option, value in given.items():
         if value is not None:
-            raise UsageError(f"{option}: it needs {what}")
+            raise UsageError(f"{option}: it can only be used {how}")
 
 
 # Serving -----------------------------------------------------------------------------------
@@ -468,8 +474,8 @@ def paper(
     root = Path(betafield.__file__).parents[2]
     if not (root / "paper" / "__main__.py").is_file():
         raise FileNotFoundError(
-            "paper: the experiments are not installed with the package; they are in the folder "
-            "paper of its source, where `make paper` runs them"
+            "paper: the experiments are not installed with the package; in a checkout of the "
+            "source, `make paper` runs them"
         )
     chosen = [flag for flag, given in (("--quick", quick), ("--fresh", fresh)) if given]
     # -P: a folder called paper where somebody works is another one.

@@ -50,7 +50,9 @@ class Distortion:
     def unknown(self) -> list[str]:
         """What is told of rates that are not known."""
         found = {k: v for k, v in self.values.items() if not isinstance(v, float | str)}
-        return [f"--{k} is not known, Beta({v.alpha:g}, {v.beta:g})" for k, v in found.items()]
+        return [
+            f"--{k} is unknown, with prior Beta({v.alpha:g}, {v.beta:g})" for k, v in found.items()
+        ]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -121,12 +123,12 @@ def distortion(given: Mapping[str, str | None]) -> Distortion | None:
     if not fitting:
         known = "; ".join(_spelled(family) for family in FAMILIES)
         raise UsageError(
-            f"{spelled}: no context takes these together; those that can be are {known}"
+            f"{spelled}: these cannot be combined; the possible combinations are {known}"
         )
     complete = [family for family in fitting if set(family.needed) <= said.keys()]
     if not complete:
         missing = [f"--{option}" for option in fitting[0].needed if option not in said]
-        raise UsageError(f"{spelled}: {', '.join(missing)} is needed beside it")
+        raise UsageError(f"{spelled}: {', '.join(missing)} is needed as well")
     return Distortion(complete[0], {option: _value(option, text) for option, text in said.items()})
 
 
@@ -160,7 +162,7 @@ def _study(option: str, text: str, found: int, of: int) -> Any:
 
     if not 0 <= found <= of or not of:
         raise UsageError(
-            f"--{option}: found {text!r}; counts of a study are FOUND/OF, such as 92/100"
+            f"--{option}: found {text!r}; counts of a study are CORRECT/ALL, such as 92/100"
         )
     return Unknown(found + 1, of - found + 1)
 

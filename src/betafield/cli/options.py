@@ -29,59 +29,66 @@ Files = Annotated[
     argument(
         FILES,
         "FILE...",
-        "Trials: files that end in .csv, .tsv, .parquet or .pq, folders and globs of them, or "
-        "- for standard input.",
+        "Files of trials (.csv, .tsv, .parquet or .pq), folders or globs of them, or - for "
+        "standard input.",
     ),
 ]
 ModelFile = Annotated[
     str,
-    argument(FILES, "MODEL", "A model that `fit` wrote, or - for standard input."),
+    argument(FILES, "MODEL", "A model file written by fit, or - for standard input."),
 ]
 
 Separator = Annotated[
     str | None,
-    option(FILES, "MARK", "What separates columns of text: one character, such as ';', or tab."),
+    option(FILES, "MARK", "Column separator of text files: one character, such as ';', or tab."),
 ]
 DropMissing = Annotated[
     bool,
-    flag(FILES, "--drop-missing", "Leave out rows that lack a value, and say how many."),
+    flag(FILES, "--drop-missing", "Leave out rows with missing values, and say how many."),
 ]
 
 Features = Annotated[
     list[str] | None,
-    option(COLUMNS, "NAMES", "Columns that say where a trial was made, such as lon,lat."),
+    option(COLUMNS, "NAMES", "Columns to predict from, separated by commas, such as lon,lat."),
 ]
 Outcome = Annotated[
-    str | None, option(COLUMNS, "NAME", "Column with the outcome: two or more values.")
+    str | None, option(COLUMNS, "NAME", "Column with the outcome, which has two or more values.")
 ]
 Success = Annotated[
     str | None,
-    option(COLUMNS, "LABEL", "The outcome that counts as success. Default: by its name."),
+    option(COLUMNS, "LABEL", "The outcome that counts as success. Default: guessed by its name."),
 ]
 Successes = Annotated[
-    str | None, option(COLUMNS, "NAME", "Column of successes, if a row is several trials.")
+    str | None,
+    option(COLUMNS, "NAME", "Column with the number of successes, if rows are counts."),
 ]
 Trials = Annotated[
-    str | None, option(COLUMNS, "NAME", "Column of trials, together with --successes.")
+    str | None, option(COLUMNS, "NAME", "Column with the number of trials; with --successes.")
 ]
-Weights = Annotated[str | None, option(COLUMNS, "NAME", "Column of weights: 2 counts as two rows.")]
+Weights = Annotated[
+    str | None, option(COLUMNS, "NAME", "Column with weights; a weight of 2 counts as two rows.")
+]
 
 Groups = Annotated[
     str | None,
-    option(COLUMNS, "NAME", "Column of groups whose trials share an effect: a chamber, a storm."),
+    option(
+        COLUMNS,
+        "NAME",
+        "Column with groups whose trials share an effect, such as a chamber or a storm.",
+    ),
 ]
 Overdispersion = Annotated[
     bool,
-    flag(MODEL, "--overdispersion", "Rows of counts may vary more than independent trials would."),
+    flag(MODEL, "--overdispersion", "Let counts vary more than those of independent trials."),
 ]
 
 Method = Annotated[
     str,
-    option(MODEL, "NAME", "auto: a process and windows of its residuals; process; or windows."),
+    option(MODEL, "NAME", "auto (a process and windows of its residuals), process or windows."),
 ]
 Bandwidth = Annotated[
     str,
-    option(MODEL, "WIDTH", "Use windows of this width: loo, theory, or a number."),
+    option(MODEL, "WIDTH", "Use windows of this width: loo, theory or a number."),
 ]
 Lipschitz = Annotated[
     float, option(MODEL, "L", "How fast the probability may change; for --bandwidth theory.")
@@ -92,21 +99,23 @@ Scale = Annotated[
     option(
         MODEL,
         "UNITS",
-        "Units in which it is smooth: auto, range, rank or log, for all or per feature: "
-        "log,range. For windows: auto, range, none, or numbers: 1,0.5.",
+        "Units in which the probability is smooth: auto, range, rank or log, for all features or "
+        "one per feature, such as log,range. For windows: auto, range, none, or numbers such as "
+        "1,0.5.",
     ),
 ]
 Bounds = Annotated[
     list[str] | None,
-    option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; repeat for each feature."),
+    option(MODEL, "NAME=LOW:HIGH", "The domain of a feature; repeat it for each feature."),
 ]
-Prior = Annotated[str, option(MODEL, "ALPHA,BETA", "For windows: the shapes of the prior.")]
+Prior = Annotated[str, option(MODEL, "ALPHA,BETA", "For windows: the Beta prior.")]
 Categorical = Annotated[
     list[str] | None,
     option(
         MODEL,
         "NAMES",
-        "Features that are categories, by commas; text is one if it is named among --features.",
+        "Features that are categories, separated by commas. Text columns that --features names "
+        "are categories anyway.",
         "--categorical",
     ),
 ]
@@ -115,7 +124,7 @@ Interactions = Annotated[
     option(
         MODEL,
         "NAMES",
-        "Categories whose combinations count, such as site,sex; several times for several.",
+        "Categories whose combinations have effects, such as site,sex; repeat it for more.",
         "--interactions",
     ),
 ]
@@ -124,8 +133,8 @@ Missing = Annotated[
     option(
         MODEL,
         "HOW",
-        "Rows without a value: error; drop, as --drop-missing; or level, which makes a level of "
-        "a missing category.",
+        "What to do with missing values: error; drop, like --drop-missing; or level, which treats "
+        "a missing category as a level.",
         "--missing",
     ),
 ]
@@ -134,12 +143,13 @@ Monotonic = Annotated[
     option(
         MODEL,
         "NAMES",
-        "Features along which it never falls; -NAME: never rises, as in --monotonic=-NAME.",
+        "Features along which the probability never falls; -NAME: along which it never rises, "
+        "as in --monotonic=-NAME.",
     ),
 ]
 Periodic = Annotated[
     list[str] | None,
-    option(MODEL, "NAME=PERIOD", "Features that start again after a period, such as hour=24."),
+    option(MODEL, "NAME=PERIOD", "Features that repeat after a period, such as hour=24."),
 ]
 Geographic = Annotated[
     list[str] | None,
@@ -150,17 +160,22 @@ Sharing = Annotated[
 ]
 
 Guess = Annotated[
-    str | None, option(CONTEXTS, "RATE", "Success by luck, such as 1/2 with two choices.")
+    str | None, option(CONTEXTS, "RATE", "P(success by luck), such as 1/2 with two choices.")
 ]
 Lapse = Annotated[
     str | None,
     option(
-        CONTEXTS, "RATE", "Failure by inattention, alone or with --guess. ~Beta(1.5, 30): unknown."
+        CONTEXTS,
+        "RATE",
+        "P(failure by inattention), alone or with --guess. If it is unknown, a prior such as "
+        "'~Beta(1.5, 30)'; this works for every rate.",
     ),
 ]
 Sensitivity = Annotated[
     str | None,
-    option(CONTEXTS, "RATE", "P(positive | present). 92/100: unknown, from a study."),
+    option(
+        CONTEXTS, "RATE", "P(positive | present). 92/100 means estimated: 92 of 100 in a study."
+    ),
 ]
 Specificity = Annotated[
     str | None,
@@ -168,26 +183,37 @@ Specificity = Annotated[
 ]
 PoolSize = Annotated[
     str | None,
-    option(CONTEXTS, "SIZE", "Samples per test; the two rates of the test are 1 by default."),
+    option(
+        CONTEXTS,
+        "SIZE",
+        "Samples per pooled test; --sensitivity and --specificity are then 1 by default.",
+    ),
 ]
 Background = Annotated[
-    str | None, option(CONTEXTS, "RATE", "Success without treatment: control mortality.")
+    str | None,
+    option(CONTEXTS, "RATE", "P(success without treatment), such as control mortality."),
 ]
 Attenuated = Annotated[
-    str | None, option(CONTEXTS, "FACTOR", "Factor that multiplies success: fatigue, position.")
+    str | None,
+    option(CONTEXTS, "FACTOR", "Factor that reduces success, such as fatigue or position."),
 ]
 Truth = Annotated[
-    str | None, option(CONTEXTS, "RATE", "P(true answer) in a survey; otherwise a coin answers.")
+    str | None,
+    option(CONTEXTS, "RATE", "P(true answer) in a randomised survey; otherwise a coin answers."),
 ]
-Yes = Annotated[str | None, option(CONTEXTS, "RATE", "How often that coin says yes. Default: 1/2.")]
+Yes = Annotated[
+    str | None, option(CONTEXTS, "RATE", "P(that coin says yes); with --truth. Default: 1/2.")
+]
 Gain = Annotated[
-    str | None, option(CONTEXTS, "A", "Success has probability A π + B; with --offset.")
+    str | None, option(CONTEXTS, "A", "P(success) is A π + B; together with --offset.")
 ]
 Offset = Annotated[str | None, option(CONTEXTS, "B", "See --gain.")]
 
 Grid = Annotated[
     int | None,
-    option(POINTS, "N", "N points evenly over the domain; N × N for two features.", "--grid"),
+    option(
+        POINTS, "N", "An even grid of N points over the domain; N × N for two features.", "--grid"
+    ),
 ]
 At = Annotated[
     str | None, option(POINTS, "FILE", "A table of points, or - for standard input.", "--at")
@@ -200,40 +226,52 @@ Area = Annotated[str, option(POINTS, "NAME", "Column with the area of each point
 PointWeights = Annotated[
     str | None, option(POINTS, "NAME", "Column with the weight of each point.", "--weights")
 ]
-Level = Annotated[float, option(RESULTS, "LEVEL", "Probability inside a credible interval.")]
-Above = Annotated[float | None, option(RESULTS, "P", "Add P(probability > P).")]
+Level = Annotated[float, option(RESULTS, "LEVEL", "Level of the credible intervals.")]
+Above = Annotated[
+    float | None, option(RESULTS, "P", "Also compute how likely the probability is above P.")
+]
 Band = Annotated[
     float | None,
-    option(RESULTS, "L", "Add guaranteed intervals, if it changes by at most L over the domain."),
+    option(
+        RESULTS,
+        "L",
+        "Add guaranteed intervals for a probability that changes by at most L over the domain.",
+    ),
 ]
 Under = Annotated[
     str | None,
-    option(RESULTS, "CONTEXT", "Under a context, by numbers: guess=0.5,lapse=0.02."),
+    option(RESULTS, "CONTEXT", "Give the probability under a context: guess=0.5,lapse=0.02."),
 ]
 Levels = Annotated[
     list[float],
-    option(RESULTS, "P", "The probability; repeat for several."),
+    option(RESULTS, "P", "The probability to reach; repeat it for several."),
 ]
 Feature = Annotated[
     str | None,
-    option(POINTS, "NAME", "The feature; not needed if there is one."),
+    option(POINTS, "NAME", "The feature to vary; not needed if there is only one."),
 ]
 Fixed = Annotated[
     list[str] | None,
     option(
         POINTS,
         "NAME=VALUE",
-        "Fix another feature; by default others are averaged over the trials.",
+        "Fix another feature; by default the others are averaged over the trials.",
     ),
 ]
-Anchored = Annotated[bool, flag(RESULTS, "--anchored", "The curve starts at 0 and ends at 1.")]
-Interval = Annotated[float, option(RESULTS, "LEVEL", "Probability inside the interval.")]
+Anchored = Annotated[
+    bool, flag(RESULTS, "--anchored", "Assume that the curve starts at 0 and ends at 1.")
+]
+Interval = Annotated[float, option(RESULTS, "LEVEL", "Level of the credible intervals.")]
 Draws = Annotated[int, option(RESULTS, "N", "Number of draws.", "--draws")]
 Seed = Annotated[int, option(RESULTS, "N", "Seed of the draws.", "--seed")]
 Title = Annotated[str | None, option(RESULTS, "TEXT", "The title of the page.")]
 Guaranteed = Annotated[
     float | None,
-    option(RESULTS, "L", "Show guaranteed intervals, if it changes by at most L over the domain."),
+    option(
+        RESULTS,
+        "L",
+        "Show guaranteed intervals for a probability that changes by at most L over the domain.",
+    ),
 ]
 
 Exceeded = Annotated[
@@ -243,26 +281,26 @@ Exceeded = Annotated[
 
 PlannedModel = Annotated[
     str | None,
-    argument(FILES, "MODEL", "A model that `fit` wrote, or - for standard input."),
+    argument(FILES, "MODEL", "A model file written by fit, or - for standard input."),
 ]
 Smoothness = Annotated[
     float,
     option(ASSUMED, "L", "How much the probability may change over the width of the domain."),
 ]
 Error = Annotated[float | None, option(BEFORE, "E", "The largest acceptable error, such as 0.05.")]
-PlannedTrials = Annotated[int | None, option(BEFORE, "T", "Or the number of trials.")]
+PlannedTrials = Annotated[
+    int | None, option(BEFORE, "T", "Instead of --error: the number of trials.")
+]
 Dimensions = Annotated[int | None, option(BEFORE, "D", "The number of features.")]
 PlannedMetric = Annotated[str, option(BEFORE, "NAME", "euclidean, chebyshev or manhattan.")]
 LargestBackground = Annotated[
     float, option(BEFORE, "RATE", "The largest rate of success without treatment.")
 ]
-Width = Annotated[
-    float, option(RESULTS, "WIDTH", "The width at which an interval is narrow enough.")
-]
+Width = Annotated[float, option(RESULTS, "WIDTH", "The width of intervals to reach.")]
 DemoOut = Annotated[
-    str | None, option(OUTPUT, "FILE", "Also write a report, as an HTML page.", "--out")
+    str | None, option(OUTPUT, "FILE", "Also write a report to this HTML file.", "--out")
 ]
-Quick = Annotated[bool, flag(RESULTS, "--quick", "Fewer and smaller runs: two minutes.")]
+Quick = Annotated[bool, flag(RESULTS, "--quick", "Fewer and smaller runs, in two minutes.")]
 Fresh = Annotated[bool, flag(RESULTS, "--fresh", "Discard earlier results.")]
 Jobs = Annotated[int, option(RESULTS, "N", "Number of processes.")]
 
@@ -272,7 +310,12 @@ Out = Annotated[
 Force = Annotated[bool, flag(OUTPUT, "--force", "Replace an existing file.")]
 Format = Annotated[
     str | None,
-    option(OUTPUT, "NAME", "csv, parquet or json. Default: by the file name, or csv.", "--format"),
+    option(
+        OUTPUT,
+        "NAME",
+        "csv, parquet or json. Default: that of the file's ending, or csv.",
+        "--format",
+    ),
 ]
 GeoJSON = Annotated[bool, flag(OUTPUT, "--geojson", "Write places on Earth as GeoJSON.")]
 GeoTIFF = Annotated[

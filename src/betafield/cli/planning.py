@@ -27,7 +27,7 @@ def planned(
     if features is not None and error is None and trials is not None:
         bound = guarantees.error_bound(trials, features, lipschitz, **known)
         return _in_words(trials, bound**0.5, features, lipschitz)
-    raise UsageError("--features, --error, --trials: the first is needed, and one of the others")
+    raise UsageError("--features, --error, --trials: give --features and one of the other two")
 
 
 def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str:
@@ -36,6 +36,6 @@ def _in_words(trials: int, error: float, features: int, lipschitz: float) -> str
         f"feature{'s' if features > 1 else ''},\nguarantee a root mean square error of "
         f"{error:.3g} or less at every point, for\nany probability that changes by at most "
         f"{lipschitz:g} over the width of the domain.\n"
-        "This is the worst case. For most probabilities a fitted model is as exact after far\n"
-        "fewer trials: fit the trials you have, and its credible intervals say how exact it is."
+        "This is the worst case. For most functions a fitted model is as precise after far fewer\n"
+        "trials: fit the trials that you have, and see how wide its credible intervals are."
     )

@@ -73,7 +73,7 @@ def tables(
 ) -> Iterator[Given]:
     """Give tables, standard input as a temporary file; all of them are readable."""
     if list(paths).count("-") > 1:
-        raise UsageError("FILE: found - twice; standard input can be read once")
+        raise UsageError("FILE: found - twice; standard input can be read only once")
     with contextlib.ExitStack() as stack:
         real = [stack.enter_context(_spooled(p, _suffix)) if p == "-" else p for p in paths]
         given = Given(real, options.separator(separator), drop_missing)
@@ -157,7 +157,7 @@ def _require_text(file: File) -> None:
     with open(path, "rb") as opened:
         head = opened.read(HEAD)
     if not head.strip(b"\xef\xbb\xbf\r\n "):
-        raise ValueError(f"{path}: is empty; a line of names and rows are needed")
+        raise ValueError(f"{path}: is empty; a line of column names and rows are needed")
     if b"\0" in head:
         raise ValueError(
             f"{path}: is not text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
@@ -174,7 +174,7 @@ def _require_text(file: File) -> None:
     for mark, called in SEPARATORS.items():
         if mark in text and expected not in text:
             raise ValueError(
-                f"{path}: its columns are separated by {called}, not by {expected!r}; say so with "
+                f"{path}: its columns are separated by {called}, not by {expected!r}; add "
                 f"--separator {'tab' if mark == TAB else repr(mark)}"
             )
 
@@ -274,8 +274,8 @@ def _other_columns(
     for name in found:
         if name.strip().lower() in NUMBERING:
             raise ValueError(
-                f"features: column {name!r} may only number the rows; name those that are features "
-                "with --features"
+                f"features: column {name!r} seems to number the rows; name the columns that are "
+                "features with --features"
             )
     return found
 

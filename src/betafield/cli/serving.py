@@ -19,7 +19,7 @@ VARIABLE = "BETAFIELD_TOKEN"
 
 Database = Annotated[
     str | None,
-    argument(SERVED, "DATABASE", "An SQLite file, which is made if there is none."),
+    argument(SERVED, "DATABASE", "An SQLite file, which is created if it does not exist."),
 ]
 Url = Annotated[
     str | None,
@@ -27,31 +27,43 @@ Url = Annotated[
 ]
 StudyFile = Annotated[
     str | None,
-    option(SERVED, "FILE", "Create this study if there is none of its name: .json, .yaml, .py."),
+    option(SERVED, "FILE", "Create this study (.json, .yaml or .py), unless its name exists."),
 ]
 Check = Annotated[
     bool,
     flag(
-        SERVED, "--check", "Open the database, rebuild every study, tell what was found, and end."
+        SERVED, "--check", "Open the database, rebuild every study, print what was found, and exit."
     ),
 ]
-Host = Annotated[str, option(ADDRESS, "ADDRESS", "Where to listen; others need --token.")]
-Port = Annotated[int, option(ADDRESS, "NUMBER", "0: any that is free.")]
+Host = Annotated[
+    str, option(ADDRESS, "ADDRESS", "Address to listen on; any but the default needs --token.")
+]
+Port = Annotated[int, option(ADDRESS, "NUMBER", "Port to listen on; 0 takes any free port.")]
 AllowedHosts = Annotated[
     list[str] | None,
-    option(ADDRESS, "NAME", "Another name under which it is reached.", "--allowed-host"),
+    option(
+        ADDRESS, "NAME", "Another host name under which the server is reached.", "--allowed-host"
+    ),
 ]
 Origins = Annotated[
     list[str] | None,
     option(
-        ACCESS, "ORIGIN", "A site whose pages may use it, such as https://lab.example.", "--origin"
+        ACCESS,
+        "ORIGIN",
+        "A site whose pages may use the server, such as https://lab.example.",
+        "--origin",
     ),
 ]
 Token = Annotated[
     str | None,
-    option(ACCESS, "TEXT", f"Who has it may do all; better in {VARIABLE}. Without: a new one."),
+    option(
+        ACCESS,
+        "TEXT",
+        "The server's token, which permits everything; by default a new one. Better set it in "
+        f"{VARIABLE}, where other users cannot see it.",
+    ),
 ]
-Rate = Annotated[float, option(ACCESS, "NUMBER", "Requests per second and token.")]
+Rate = Annotated[float, option(ACCESS, "NUMBER", "Requests per second that each token may make.")]
 
 
 def serve(
@@ -68,8 +80,8 @@ def serve(
 ) -> None:
     """Serve live experiments to many people and devices.
 
-    Tells its address and a link with a token. An outcome that was answered is on disk. Ctrl-C ends
-    open requests, closes the file, and stops.
+    Prints its address and a link with a token. An outcome is on disk before it is acknowledged.
+    Ctrl-C finishes open requests, closes the file, and stops.
 
         betafield serve study.db
         betafield serve study.db --study dots.yaml
@@ -129,10 +141,12 @@ Known = Annotated[
     str,
     argument(SERVED, "DATABASE", "The SQLite file, or the URL of the database."),
 ]
-StudyName = Annotated[str | None, option(TOKEN, "NAME", "To make one: of which study.")]
-Role = Annotated[str | None, option(TOKEN, "ROLE", "To make one: owner, run or view.")]
-Label = Annotated[str, option(TOKEN, "TEXT", "To make one: whom it is for.")]
-TokenId = Annotated[str | None, option(TOKEN, "ID", "To revoke one: its id, as listed.", "--id")]
+StudyName = Annotated[str | None, option(TOKEN, "NAME", "For make: the study.")]
+Role = Annotated[str | None, option(TOKEN, "ROLE", "For make: owner, run or view.")]
+Label = Annotated[str, option(TOKEN, "TEXT", "For make: a note on who or what it is for.")]
+TokenId = Annotated[
+    str | None, option(TOKEN, "ID", "For revoke: the id of the token, as list shows it.", "--id")
+]
 
 
 def tokens(
@@ -143,9 +157,9 @@ def tokens(
     label: Label = "",
     token_id: TokenId = None,
 ) -> None:
-    """Make, list and revoke tokens of studies, also while they are served.
+    """Make, list and revoke tokens of studies, even while they are being served.
 
-    A token is shown once, when it is made: only its hash is kept.
+    A token is shown only once, when it is made, because only its hash is stored.
 
         betafield tokens make study.db --study dots --role run --label "tablet 3"
         betafield tokens list study.db
@@ -156,11 +170,11 @@ def tokens(
     from betafield.server.storage import Store
 
     if action not in ("make", "list", "revoke"):
-        raise UsageError(f"ACTION: found {action!r}; make, list and revoke are possible")
+        raise UsageError(f"ACTION: found {action!r}; make, list or revoke is needed")
     if action == "make" and (study is None or role not in kept.ROLES):
         raise UsageError("--study, --role: a study and one of owner, run and view are needed")
     if action == "revoke" and token_id is None:
-        raise UsageError("--id: found none; `betafield tokens list` tells them")
+        raise UsageError("--id: found none; `betafield tokens list` shows the ids")
     store = Store(_existing(database))
     try:
         if action == "list":
@@ -205,18 +219,18 @@ def _existing(database: str) -> str:
 
 BackupOut = Annotated[
     str,
-    argument(SERVED, "OUT", "The copy: a new file."),
+    argument(SERVED, "OUT", "The copy, a new file."),
 ]
 ServedFile = Annotated[
     str,
-    argument(SERVED, "DATABASE", "The SQLite file; of PostgreSQL, take pg_dump."),
+    argument(SERVED, "DATABASE", "The SQLite file; for PostgreSQL use pg_dump."),
 ]
 
 
 def backup(database: ServedFile, out: BackupOut) -> None:
-    """Copy an SQLite file of studies as it is at one moment, also while it is served.
+    """Make a consistent copy of an SQLite file of studies, even while it is being served.
 
-    The copy is checked, and appears whole or not at all.
+    The copy is verified, and appears complete or not at all.
 
         betafield backup study.db monday.db
     """
@@ -224,8 +238,8 @@ def backup(database: ServedFile, out: BackupOut) -> None:
     from betafield.server.backing_up import copied
 
     if "://" in database:
-        raise UsageError("DATABASE: found a URL; of PostgreSQL, take pg_dump")
+        raise UsageError("DATABASE: found a URL; for PostgreSQL use pg_dump")
     if Path(out).exists():
-        raise FileExistsError(17, "there is a file of this name", out)
+        raise FileExistsError(17, "the file already exists", out)
     trials = copied(Path(_existing(database)), Path(out))
     terminal.facts([("copy", out), ("trials", f"{trials:,}")])

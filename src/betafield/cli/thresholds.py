@@ -33,8 +33,8 @@ def threshold(
 ) -> None:
     """Compute where the probability reaches a level, with intervals.
 
-    Writes a table with one row per level: the median of the threshold; the ends low and high of
-    its interval; never and already, the shares of draws of the curve that do not reach the level
+    The result is a table with one row per level: the median of the threshold; the ends low and
+    high of its interval; never and already, the shares of drawn curves that do not reach the level
     by the high end of the domain, or are beyond it at the low end; and the slope of the
     probability there with its interval. A summary in words goes to standard error.
 

@@ -109,7 +109,7 @@ def write_whole(write: Callable[[str], object], out: str, suffix: str) -> None:
 
 def _require_no_terminal(out: str, what: str) -> None:
     if is_stream(out) and sys.stdout.isatty():
-        raise UsageError(f"--out: {what} is not for a terminal; name a file, or pipe it somewhere")
+        raise UsageError(f"--out: {what} cannot be shown on a terminal; name a file or use a pipe")
 
 
 # Tables ------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def form(out: str, named: str | None) -> str:
     suffix = Path(out).suffix.lower()
     if suffix not in FORMATS:
         raise UsageError(
-            f"--out: found {out!r}; it must end in {', '.join(FORMATS)}, or take --format"
+            f"--out: found {out!r}; it must end in {', '.join(FORMATS)}, or add --format"
         )
     return FORMATS[suffix]
 

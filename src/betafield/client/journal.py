@@ -104,7 +104,7 @@ class Journal:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise ValueError(f"{what} is no JSON object: found {checks.spelled(line)}")
+            raise ValueError(f"{what} is not a JSON object: found {checks.spelled(line)}")
         if "key" in found:
             self._take_entry(what, found)
         else:
@@ -113,7 +113,7 @@ class Journal:
     def _take_entry(self, what: str, found: Entry) -> None:
         for name, kind in FIELDS.items():
             if not isinstance(found.get(name), kind):
-                raise ValueError(f"{what} has no sound {name!r}: found {checks.spelled(found)}")
+                raise ValueError(f"{what} has no valid {name!r}: found {checks.spelled(found)}")
         if found["study"] != self._study:
             raise ValueError(f"{what} is of the study {found['study']!r}, not {self._study!r}")
         self.unsent[found["key"]] = found
@@ -151,7 +151,7 @@ class Journal:
         data = json.dumps(line, allow_nan=False).encode("ascii") + b"\n"
         try:
             if os.write(self._file, data) < len(data):
-                raise OSError(f"journal: {str(self.path)!r} takes no more")
+                raise OSError(f"journal: {str(self.path)!r} accepts no more outcomes")
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._size)

@@ -449,7 +449,7 @@ def _token(token: Any) -> str | None:
     text = checks.instance("token", token, str, "text is needed")
     # Not what was found: tokens are secret.
     if not (text and text.isascii() and text.isprintable() and text == text.strip()):
-        raise ValueError("token: found characters that no token has")
+        raise ValueError("token: found characters that cannot be part of a token")
     return text
 
 

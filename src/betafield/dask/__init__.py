@@ -17,7 +17,7 @@ from __future__ import annotations
 try:
     import dask  # noqa: F401
 except ImportError as error:
-    raise ImportError("dask is needed here: pip install '.[dask]' in a checkout") from error
+    raise ImportError("dask is needed for this: pip install '.[dask]' in a checkout") from error
 
 from betafield.dask.estimator import SmoothBetaClassifier
 from betafield.dask.posteriors import Posteriors

@@ -211,7 +211,7 @@ class SmoothBetaClassifier(Local):
         options = super()._options()
         if options.missing == "drop":
             raise ValueError(
-                "missing: found 'drop', which is for one machine; drop such rows by dask, as in "
+                "missing: found 'drop', which is for one machine; drop such rows with Dask, as in "
                 "table.dropna()"
             )
         usual = Options()

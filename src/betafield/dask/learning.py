@@ -306,7 +306,7 @@ def _labels(looks: Sequence[Look]) -> npt.NDArray[Any]:
     for look in others:
         if _is_text(look.labels) != _is_text(first.labels):
             what = f"found y such as {_listed(look.labels[:1])}, where {first.name} has"
-            rule = "texts and numbers are no labels of one y"
+            rule = "text and numbers cannot both be labels of one y"
             raise about(look.name, ValueError(), f"{what} {_listed(first.labels[:1])}; {rule}")
     return np.concatenate([look.labels for look in looks])
 

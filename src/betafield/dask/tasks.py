@@ -404,7 +404,7 @@ def tell(part: Part, name: str, sums: Ints, ask: Ask, *asked: Any) -> Any:
     if not np.array_equal(part.windows.totals, sums):
         raise PartitionValueError(
             f"{name}: was read again after a worker was lost, and has other trials than before: "
-            f"counts of {part.windows.totals.tolist()}, once {sums.tolist()}; fit anew"
+            f"counts of {part.windows.totals.tolist()}, once {sums.tolist()}; fit again"
         )
     return ask(part, *asked)
 

@@ -20,4 +20,6 @@ def load(path: Any, kind: str, make: Callable[[Any, Arrays], T]) -> T:
     try:
         return make(values, dict(arrays))
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"path: {str(path)!r} holds no sound {kind.lower()}: {error}") from error
+        raise ValueError(
+            f"path: {str(path)!r} does not contain a consistent {kind.lower()}: {error}"
+        ) from error

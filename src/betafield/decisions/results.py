@@ -23,13 +23,13 @@ def outcomes(success: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     >>> outcomes(0.5, ())
     Traceback (most recent call last):
         ...
-    ValueError: success: found 0.5; True, False, 1 and 0 are possible
+    ValueError: success: found 0.5; True, False, 1 or 0 is needed
     """
     found = checks.cells("success", success)
     needed = f"a list of {shape[0]} is needed" if shape else "one is needed"
     checks.shaped("success", found, shape, needed)
     possible = np.array([_is_outcome(each) for each in found.flat], dtype=np.bool_).reshape(shape)
-    checks.require_all(possible, "success", found, "True, False, 1 and 0 are possible")
+    checks.require_all(possible, "success", found, "True, False, 1 or 0 is needed")
     return found.astype(np.int64)
 
 

@@ -46,7 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 # Coefficients this near to each other, relatively, differ by rounding only.
 ROUNDING = 1e-14
-# Distinct polynomials that can be counted apart.
+# Distinct polynomials that can be counted separately.
 MOST_POLYNOMIALS = 8192
 # What is left of a coefficient in units of 1/UNIT, in its second column.
 FINE = 2.0**27
@@ -299,7 +299,7 @@ def _require_few(n: int, most: int) -> None:
     if n > most:
         raise ValueError(
             f"context: found {n} distinct polynomials, a context and its outcome each; at most "
-            f"{most} can be counted apart, so round their coefficients"
+            f"{most} can be counted separately, so round their coefficients"
         )
 
 

@@ -62,7 +62,7 @@ class Labels:
             found = success.with_the_other(found)
         if len(found) < 2:
             raise ValueError(
-                f"outcome: found one class only, {known[0]!r}, in all files; two or more are needed"
+                f"outcome: found only one class, {known[0]!r}, in all files; two or more are needed"
             )
         return found
 
@@ -90,5 +90,5 @@ def require_few(column: str, labels: Any, most: int) -> None:
     if len(labels) > most:
         raise ValueError(
             f"outcome: found more than {most} classes in column {column!r}; "
-            "measurements are no outcomes"
+            "an outcome has few classes, unlike a measurement"
         )

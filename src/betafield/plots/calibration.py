@@ -300,7 +300,7 @@ class CalibrationDisplay:
 
 def _check(successes: Floats, predicted: Floats, trials: Floats) -> None:
     if predicted.ndim != 1 or not predicted.size:
-        raise ValueError(f"y_prob: found shape {predicted.shape}; one prediction a row is needed")
+        raise ValueError(f"y_prob: found shape {predicted.shape}; one prediction per row is needed")
     for name, values in {"successes": successes, "weight": trials}.items():
         if values.shape != predicted.shape:
             raise ValueError(

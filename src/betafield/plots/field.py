@@ -289,7 +289,9 @@ def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, cl
         if found is not None:
             raise ValueError(f"{name}: found {found!r} with by; draw one level by at={{…}}")
     if len(model.classes_) > 2 and class_ is None:
-        raise ValueError("class_: found None with by and three or more classes; name one")
+        raise ValueError(
+            "class_: found None together with by and three or more classes; name one class"
+        )
 
 
 def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:

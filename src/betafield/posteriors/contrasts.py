@@ -94,7 +94,7 @@ class _OfPair(Posterior):
 
     def _take(self, rows: Rows) -> Self:
         if len(rows) != 1:
-            raise IndexError(f"index: found {len(rows)} rows; a contrast is one")
+            raise IndexError(f"index: found {len(rows)} rows; a contrast has only one")
         return self
 
     def _ppf(self, q: Floats) -> Floats:

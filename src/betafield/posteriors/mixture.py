@@ -133,7 +133,7 @@ class Mixture(Posterior):
 
     def _of_betas(self, name: str) -> Floats:
         if not all(isinstance(batch, Beta) for batch in self._batches):
-            raise AttributeError(f"{name}: the components are no Betas")
+            raise AttributeError(f"{name}: the components are not Beta distributions")
         return np.stack([getattr(part, name) for part in self.components], axis=1)
 
     def mean(self) -> Floats:

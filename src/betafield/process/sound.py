@@ -39,7 +39,7 @@ def require_sound(found: Found, d: int, extra: int = 0) -> None:
         raise ValueError("found: windows weigh more than 1 together, or differ in what they know")
     is_sound = found.spread.shape in ((0,), (d,)) and bool(np.all(np.abs(found.spread) <= FAR))
     if not is_sound or found.spread.min(initial=0.0) < 0.0:
-        raise ValueError(f"found: {found.spread!r:.60} is no variance between levels")
+        raise ValueError(f"found: {found.spread!r:.60} is not a variance between levels")
 
 
 def _require_nodes(found: Found) -> None:
@@ -51,7 +51,7 @@ def _require_nodes(found: Found) -> None:
     is_sound = is_sound and len(found.components) % len(nodes) == 0
     is_sound = is_sound and bool(np.all((nodes > 0.0) & (nodes < 1.0)))
     if not (is_sound and bool(np.all(np.abs(shares) <= HEAVIEST))):
-        raise ValueError(f"found: {nodes!r:.60} are no nodes of rates")
+        raise ValueError(f"found: {nodes!r:.60} are not nodes of rates")
     k = len(nodes)
     for first in range(0, len(found.components), k):
         kinds = {(*each[:2], *each[3:]) for each in found.components[first : first + k]}  # not θ
@@ -78,7 +78,7 @@ def _require_process(component: Component, d: int, extra: int = 0) -> None:
     is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
     is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
     if not (is_sound and is_known):
-        raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is no process")
+        raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is not a process")
 
 
 def _require_window(window: Window, d: int) -> None:
@@ -87,4 +87,4 @@ def _require_window(window: Window, d: int) -> None:
     each = np.array([weight, *others])
     is_sound &= others.shape in ((0,), (1 + d,)) and np.all((each >= 0.0) & (each <= 1.0))
     if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR):
-        raise ValueError(f"found: {stretch!r:.60}, {width!r}, {tau!r} are no windows")
+        raise ValueError(f"found: {stretch!r:.60}, {width!r}, {tau!r} are not windows")

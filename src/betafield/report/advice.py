@@ -145,4 +145,4 @@ def _add_guarantees(
     head += ["guaranteed now", f"trials to guarantee ±{50 * WIDTH:.0f} points"]
     for row, low, high, more in zip(rows, *band, missing, strict=True):
         row.append(words.span(low, high))
-        row.append(words.count(np.ceil(more)) if np.isfinite(more) else "more than can be")
+        row.append(words.count(np.ceil(more)) if np.isfinite(more) else "more than possible")

@@ -76,7 +76,7 @@ def _compared(field: Subject, found: Groups) -> list[Block]:
     explained = say(
         "All trials were divided into five parts; models with the same settings learned from four "
         "of them and predicted the fifth. Trials with similar predictions form a group ({} "
-        "groups). If predictions are right, marks lie on the diagonal, apart from chance.",
+        "groups). If the predictions are right, the marks lie on the diagonal, apart from chance.",
         len(found.trials),
     )
     tone, told = verdict(found, field.level)

@@ -78,7 +78,8 @@ def _told(field: Subject, chance: Floats, above: float) -> Markup:
         )
         parts.append(
             say(
-                "{}: surely above over {} of what is shown, surely not over {}, else open.",
+                "{}: almost surely above it in {} of the area shown, almost surely not in {}, and "
+                "undecided elsewhere.",
                 named(field.outcome_name(c)),
                 words.percent(over),
                 words.percent(under),

@@ -63,4 +63,4 @@ def told(field: Subject, found: Threshold) -> Markup:
     if found.not_reached < 0.005:
         return said
     share = words.percent(found.not_reached)
-    return said + say(" In {} of draws of the curve that is not within the domain.", share)
+    return said + say(" In {} of the drawn curves this does not happen within the domain.", share)

@@ -82,7 +82,7 @@ def _raw(field: Subject) -> Markup:
             words.level_name(field.level),
         )
     return Markup(
-        "Shares of the trials themselves are not drawn: these were distorted, and the curve is of "
+        "Shares of the trials themselves are not drawn: they were distorted, and the curve shows "
         "the probability without distortion."
     )
 
@@ -212,8 +212,12 @@ def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, n_near: 
         )
     head = say("Probability along {}. ", named(field.names[k]))
     if (n_near == 0).any():
-        rest = "what is said comes from afar" if field.is_smooth else "so the prior remains"
-        parts.append(say("Grey: no trial is near, {}.", rest))
+        rest = (
+            "so the answer rests on distant trials"
+            if field.is_smooth
+            else "so only the prior is left"
+        )
+        parts.append(say("Grey areas: no trial is near, {}.", rest))
     return head + Markup(" ").join(parts)
 
 
@@ -257,9 +261,9 @@ def _maps(field: Subject, i: int, j: int) -> Row:
     drawn = figures.layout(*axes, 460, margin={"t": 72}, xaxis=below, yaxis=_digits(field, j))
     level = words.level_name(field.level)
     left = Figure("map", "Map of the probability", _told_map(field, points, belief), means, drawn)
-    told = say("How wide the {} intervals are: pale is less sure.", level)
+    told = say("How wide the {} intervals are: pale means less certain.", level)
     if (n_near == 0).any():
-        told += say(" Grey: no trial is near.")
+        told += say(" Grey areas: no trial is near.")
     right = Figure("unsure", f"Map of the width of {level} intervals", told, widths, drawn)
     return row([left, right], "maps")
 

@@ -66,8 +66,8 @@ def _sure(above: float) -> str:
 
 def _reading(field: Subject) -> Markup:
     return say(
-        "Differences are in percentage points from the average of all levels, each as often as it "
-        "was seen, with {} intervals; rare levels lean on the others. How sure: the probability "
-        "that the level lies on that side of the average.",
+        "Differences are in percentage points from the average of all levels, weighted by how "
+        "often each was seen, with {} intervals; rare levels borrow strength from the others. How "
+        "sure: the probability that the level lies on that side of the average.",
         words.level_name(field.level),
     )

@@ -37,10 +37,10 @@ def _sentence(said: Sentence) -> Markup:
 def _counted(field: Subject) -> Markup:
     """Return which trials are called near on this page."""
     if not field.is_smooth:
-        return Markup("Trials near, on this page, are those within the window.")
+        return Markup("On this page, trials are near if they are within the window.")
     return say(
-        "Trials near, on this page, are those within {} of the domain: what theory has for windows "
-        "of so many trials.",
+        "On this page, trials are near if they are within {} of the domain: the width that theory "
+        "gives for windows of this many trials.",
         words.percent(field.window),
     )
 
@@ -58,8 +58,8 @@ def _components(field: Subject) -> Table:
     ]
     head = ["what", "weight", *(f"± {words.short(field.names[k])}" for k in shown)]
     caption = Markup(
-        "The components of answers, and how far each reaches to either side, in the units of the "
-        "features: length scales of a process, widths of windows"
+        "The components of the answers, and how far each reaches to either side in the units of "
+        "the features (length scales of a process, widths of windows)"
     )
     return Table(caption, head, [_component(field, group, shown) for group in found])
 
@@ -75,9 +75,9 @@ def _component(field: Subject, group: Group, shown: list[int]) -> list[Any]:
 
 def _called(field: Subject, group: Group) -> Markup:
     if group.effect is not None:
-        return say("process: what is smooth, and levels of {}", name(field.names[group.effect]))
+        return say("process: the smooth part, and effects of {}", name(field.names[group.effect]))
     if group.part == PROCESS:
-        return Markup("process: what is smooth")
+        return Markup("process: the smooth part")
     if not field.is_smooth:
         return Markup("window")
     if len(group.features) == 1 and len(field.names) > 1:
@@ -104,14 +104,15 @@ def _features(field: Subject) -> Table:
     head = ["feature", "relevance", "changes the probability by"]
     if field.is_smooth:
         head[1:1] = ["length scale", "of the domain"]
-    silent = ["constant: carries no distance", *[""] * (len(head) - 2)]
+    silent = ["constant, so it does not matter", *[""] * (len(head) - 2)]
     rows: list[list[Any]] = [
         *(_feature(field, k) for k in field.varying),
         *([name(field.names[k]), *silent] for k in constant),
     ]
     caption = Markup(
         "Features: relevance is 1 for the one along which the probability may change fastest; "
-        "changes are the most between two of its values, all others at their median"
+        "the change is the largest between two values of the feature, with all others at their "
+        "median"
     )
     return Table(caption, head, rows)
 

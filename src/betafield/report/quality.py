@@ -29,7 +29,7 @@ def section(field: Subject) -> Section:
     """Return what the trials themselves are like."""
     gap = largest_gap(field)
     warnings = _warnings(field, gap)
-    good = Markup("Nothing that stands out: no large gaps, no rare class, no constant feature.")
+    good = Markup("Nothing stands out: no large gaps, no rare class, no constant feature.")
     blocks: list[Block] = [
         Notes(warnings) if warnings else Notes([good], "good"),
         _facts(field, gap),
@@ -91,9 +91,11 @@ def _kinds(field: Subject) -> list[list[Any]]:
     rows: list[list[Any]] = [["Fractional weights", "yes" if _has_fractions(field) else "no"]]
     if not seen.distorted:
         return [*rows, ["Contexts", "none: trials show the probability itself"]]
-    shared = "each taken by its own" if field.is_smooth else f"{model.field_.sharing} sharing"
+    shared = (
+        "each trial with its own context" if field.is_smooth else f"{model.field_.sharing} sharing"
+    )
     told = say(
-        "{} of the trials, {}; a change of π shows in a trial by {} on average",
+        "{} of the trials, {}; on average {} of a change in π shows in the success probability",
         words.percent(seen.distorted / seen.trials),
         shared,
         words.percent(max(seen.spread(), 0.0) / float(model.n_trials_)),
@@ -113,7 +115,7 @@ def _has_fractions(field: Subject) -> bool:
 def _balance(field: Subject) -> list[Block]:
     counts = field.seen.counts
     if counts is None:
-        return [Text(say("How often each class came is not told: {}.", field.seen.why))]
+        return [Text(say("How often each class occurred is not shown: {}.", field.seen.why))]
     totals = counts.sum(axis=0)
     order = np.argsort(-totals, kind="stable")[:MOST_FEATURES]
     rows = [
@@ -210,7 +212,7 @@ def _warnings(field: Subject, gap: Gap | None) -> list[Markup]:
         rest = (
             "so answers there rely on distant trials. Trials there would help."
             if field.is_smooth
-            else "so the prior remains there. A wider bandwidth, or trials there, would help."
+            else "so only the prior is left there. A wider bandwidth, or trials there, would help."
         )
         found.append(say("In {} of the domain no trial is near, {}", words.percent(empty), rest))
     if gap is not None and gap.share > GAP and _is_worth_a_warning(field, gap):
@@ -256,7 +258,7 @@ def _about_classes(field: Subject) -> list[Markup]:
     for c in np.argsort(totals, kind="stable")[:MOST_FEATURES]:
         share, what = totals[c] / totals.sum(), name(field.outcome_name(int(c)))
         if totals[c] == 0:
-            found.append(say("No trial ended in {}.", what))
+            found.append(say("No trial had the outcome {}.", what))
         elif share < RARE_SHARE or totals[c] < RARE_TRIALS:
             told = words.counted(totals[c], "trial")
             found.append(say("{} is rare: {}, {}.", what, told, words.percent(share)))
@@ -272,7 +274,7 @@ def _about_features(field: Subject) -> list[Markup]:
     if len(field.varying) > MANY_FEATURES and not field.is_smooth:
         found.append(
             say(
-                "With {} features, windows are either empty or hold everything; combine the "
+                "With {} features, windows are either empty or contain everything; combine the "
                 "features into a score first (FieldCalibratedClassifier).",
                 len(field.varying),
             )

@@ -34,7 +34,7 @@ def _told(field: Subject, widths: Floats) -> Markup:
         words.percent(_within(widths, 0.1)),
     )
     if len(field.outcomes) > 1:
-        told += Markup(" Of several classes, the one least known counts.")
+        told += Markup(" With several classes, the least certain one counts.")
     return told
 
 
@@ -48,7 +48,7 @@ def _shares(domain: Floats, places: Floats) -> Table:
         [f"±{100 * half:.0f} points", *(words.percent(_within(w, half)) for w in (domain, places))]
         for half in HALVES
     ]
-    caption = Markup("How much is known within so many percentage points")
+    caption = Markup("How much of the domain is known within ± this many percentage points")
     return Table(caption, ["known within", "of the domain", "where trials were made"], rows)
 
 
@@ -70,7 +70,7 @@ def _bars(field: Subject, widths: Floats) -> Row:
         xaxis={"tickformat": ".0%", "range": [0.0, top]},
         yaxis={"tickformat": ".0%", "rangemode": "tozero"},
     )
-    caption = say("How wide the intervals are over the domain: the further left, the surer.")
+    caption = say("How wide the intervals are over the domain: further left means more certain.")
     return row(
         [Figure("widths", "Distribution of interval widths", caption, [View("", [trace])], drawn)]
     )

@@ -64,7 +64,7 @@ def _require_own_page(request: Request) -> None:
     site = request.headers.get("sec-fetch-site", "same-origin")
     own = request.headers.get("host", "").lower()
     if site != "same-origin" or (origin is not None and origin.partition("://")[2].lower() != own):
-        raise Problem(403, f"Origin: found {origin!r}, which is another site's")
+        raise Problem(403, f"Origin: found {origin!r}, which is another site")
 
 
 def holder_of(request: Request, token: str | None) -> Holder:

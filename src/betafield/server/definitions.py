@@ -324,11 +324,11 @@ def parsed(text: str, is_yaml: bool) -> Any:
     try:
         return yaml.load(text, Plain)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"study: found text that is no YAML: {error}") from error
+        raise ValueError(f"study: found text that is not valid YAML: {error}") from error
 
 
 def _parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"study: found text that is no JSON: {error}") from error
+        raise ValueError(f"study: found text that is not valid JSON: {error}") from error

@@ -61,7 +61,7 @@ def checked(served: Served) -> Served:
             "BETAFIELD_TOKEN, and put a proxy with TLS in front"
         )
     if served.token is not None and len(served.token) < 16:
-        raise ValueError("--token: found fewer than 16 characters; take a long random text")
+        raise ValueError("--token: found fewer than 16 characters; use a long random text")
     for origin in served.origins:
         if origin == "*" or not origin.startswith(("http://", "https://")) or origin.endswith("/"):
             raise ValueError(

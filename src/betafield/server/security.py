@@ -140,7 +140,7 @@ class Guard:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Problem(400, "body: the connection ended before it was there")
+                raise Problem(400, "body: the connection ended before it was complete")
             size += len(message.get("body", b""))
             if size <= self._largest:
                 parts.append(message.get("body", b""))

@@ -242,7 +242,7 @@ class State:
         self._require_known(number)
         state = self.replay.state(number)
         if state == "told":
-            raise conflict(f"trial {number}: it was told before, which stands")
+            raise conflict(f"trial {number}: its outcome is already recorded and stays as it is")
         if state == "pending":
             self.head += 1
             del self.asked_at[number]

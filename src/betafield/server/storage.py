@@ -249,7 +249,7 @@ class Store:
         try:
             self.commit(write)
         except IntegrityError as error:
-            raise conflict(f"name: found {name!r}, which is taken") from error
+            raise conflict(f"name: found {name!r}, which is already taken") from error
         return made[-1]
 
     def studies(self) -> list[Any]:
@@ -263,7 +263,7 @@ class Store:
             query = select(studies).where(studies.c.name == name)
             row = connection.execute(query).one_or_none()
         if row is None:
-            raise missing(f"study: found {name!r}, which is none here")
+            raise missing(f"study: found {name!r}; there is no study of this name")
         return row
 
     def page(self, study: int, after: int, limit: int) -> list[Any]:
@@ -287,7 +287,7 @@ def database_url(given: str) -> sa.URL:
     if url.drivername in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("postgresql+psycopg", "sqlite"):
-        raise ValueError(f"database: found {url.drivername}; sqlite and postgresql are possible")
+        raise ValueError(f"database: found {url.drivername}; sqlite or postgresql is needed")
     return url
 
 

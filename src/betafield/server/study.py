@@ -84,7 +84,9 @@ class Study:
     def _queue(self, change: Change, answer: Answer, participant: str | None) -> None:
         with self._guard:
             if len(self._waiting) >= LONGEST:
-                raise Problem(503, "study: too many requests wait for it", {"Retry-After": "1"})
+                raise Problem(
+                    503, "study: too many requests are waiting for it", {"Retry-After": "1"}
+                )
             if participant is not None:
                 self._seen[participant] = time.monotonic()
             self._waiting.append((change, answer))

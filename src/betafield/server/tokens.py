@@ -116,7 +116,7 @@ def make(store: Store, study: str, role: str, label: str = "") -> tuple[str, str
     with store.reading() as connection:
         query = select(studies.c.id).where(studies.c.name == study)
         if connection.execute(query).one_or_none() is None:
-            raise missing(f"study: found {study!r}, which is none here")
+            raise missing(f"study: found {study!r}; there is no study of this name")
     token, row = made(study, role, label)
     store.commit(lambda connection: connection.execute(insert(tokens).values(**row)))
     return str(row["id"]), token
@@ -143,6 +143,6 @@ def require(holder: Holder, study: str | None, roles: tuple[str, ...]) -> None:
     If the study is None, the request concerns the whole server, and needs its own token.
     """
     if holder.study is not None and (study is None or holder.study != study):
-        raise Problem(403, "token: it is none for this")
+        raise Problem(403, "token: it does not permit this")
     if holder.role not in roles:
         raise Problem(403, f"token: found one to {holder.role}; this needs {' or '.join(roles)}")

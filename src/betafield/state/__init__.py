@@ -48,7 +48,9 @@ def load(path: Any) -> AnyField:
     try:
         return restored(values, arrays)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"path: {str(path)!r} holds no sound model: {error}") from error
+        raise ValueError(
+            f"path: {str(path)!r} does not contain a consistent model: {error}"
+        ) from error
 
 
 def stored(field: AnyField) -> tuple[dict[str, Any], Arrays]:

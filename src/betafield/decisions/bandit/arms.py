@@ -146,7 +146,7 @@ class Arms:
             n = checks.whole("n", n, high=MOST_PULLS)
         if self.observed is None:
             if x is not None:
-                raise ValueError("x: found something observed; this bandit has no such features")
+                raise ValueError("x: found values; this bandit has no observed features")
             return np.empty((n or 1, 0)), n is None
         if x is None:
             raise ValueError(f"x: found nothing; {_some(self.observed.names)} are observed here")
@@ -210,7 +210,7 @@ def _table(arms: Any) -> tuple[list[str], Floats]:
     _require_size(len(arms), MOST_POINTS)
     points = checks.finite("arms", arms, shape=(None, None), needed="points are rows of numbers")
     if not points.size:
-        raise ValueError(f"arms: found shape {points.shape}; points have one feature at least")
+        raise ValueError(f"arms: found shape {points.shape}; points need at least one feature")
     table = nw.from_native(arms, pass_through=True)
     is_frame = isinstance(table, nw.DataFrame)
     return table.columns if is_frame else [f"x{i}" for i in range(points.shape[1])], points

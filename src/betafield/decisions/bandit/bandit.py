@@ -170,7 +170,7 @@ class FieldBandit:
         """Return the arm with the highest posterior mean, without pulling it."""
         given, _ = self.arms.given(x, None)
         if len(given) > 1:
-            raise ValueError(f"x: found {len(given)} rows; the best arm is that of one")
+            raise ValueError(f"x: found {len(given)} rows; give one row to get its best arm")
         middle = np.full(self.arms.size, 0.5)
         _, mean = next(self._valued(self._fields, given, slice(1), [middle]))
         at = int(np.argmax(mean))
@@ -266,7 +266,9 @@ class FieldBandit:
             raise ValueError(f"pull: found {checks.spelled(number)}; {made}")
         self._pulls.ledger.require_pending("pull", int(number))
         if isinstance(pull, Pull) and pull.features != self._pulls.pull(pull.id).features:
-            raise ValueError(f"pull: found {number} of another bandit, at other features")
+            raise ValueError(
+                f"pull: found {number} with other features, so it is from another bandit"
+            )
         return int(number)
 
     def _learned(self, step: Step, ends: npt.NDArray[Any]) -> list[ArmField]:

@@ -148,7 +148,7 @@ class Experiment:
         for name in self._space.observed:
             if name not in values:
                 raise ValueError(
-                    f"fixed: found no value of {name!r}, which is observed, not chosen"
+                    f"fixed: found no value for {name!r}; it is observed, so its value is needed"
                 )
         return np.array([values.get(name, np.nan) for name in self._space.names])
 

@@ -274,7 +274,7 @@ class Placing:
                 what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
             else:
                 what = f"fixed: found values that leave {len(rows)} candidates, none of them beside"
-            raise ValueError(f"{what} trials so far, and none may be asked for twice")
+            raise ValueError(f"{what} trials so far, and no point may be asked for twice")
         return np.asarray(free)
 
     def _rooms(self, history: History, pending: Floats) -> Callable[[Floats], Floats] | None:

@@ -229,7 +229,7 @@ class RiskTracker:
     def places_(self) -> Floats:
         """Where it looks."""
         if self._state.domain is None:
-            raise AttributeError("places_: they are known once bounds, or trials, are given")
+            raise AttributeError("places_: they are known as soon as bounds or trials are given")
         return self._state.domain.places
 
     def save(self, path: Any) -> None:

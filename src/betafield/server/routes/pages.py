@@ -90,7 +90,7 @@ async def static(name: str) -> Response:
     found = _plotly() if name == PLOTLY else Path(str(_static() / name))
     is_known = name == PLOTLY or name in {each.name for each in _static().iterdir()}
     if not (is_known and found is not None and found.suffix in KINDS):
-        raise missing("file: found none of this name")
+        raise missing("file: there is no file of this name")
     headers = {"cache-control": "max-age=300"}
     return FileResponse(found, media_type=KINDS[found.suffix], headers=headers)
 

@@ -54,7 +54,7 @@ function put(id, text) {
 
 function answer(known) {
   const kind = study.goal.kind;
-  if (!known) return ["Known", "–", "nothing was told yet"];
+  if (!known) return ["Known", "–", "no outcomes yet"];
   if (known.threshold !== undefined) {
     const [name] = names, range = width(name);
     const never = known.not_reached > 0.005 ? `; not reached within the space: ${percent(known.not_reached)}` : "";
@@ -83,7 +83,7 @@ function tell(status) {
   const planned = study.enough && study.enough.trials;
   const left = planned ? Math.max(0, planned - status.told) : null;
   put("needed", status.enough || left === 0 ? "enough" : rounded(status.still_needed));
-  put("needed-more", left ? `trials for the goal, about; ${left} until all that were planned` : status.enough ? "the goal is reached" : "trials, about");
+  put("needed-more", left ? `trials for the goal, roughly; ${left} of the planned trials are left` : status.enough ? "the goal is reached" : "trials, roughly");
 }
 
 function count(now) {
@@ -91,7 +91,7 @@ function count(now) {
   put("pending", `${now.pending} pending, ${now.abandoned} given up`);
   const people = now.participants || [];
   put("people", String(people.length));
-  put("who", people.length ? people.slice(0, 8).map(shortened).join(", ") + (people.length > 8 ? " …" : "") : "nobody by name within a minute");
+  put("who", people.length ? people.slice(0, 8).map(shortened).join(", ") + (people.length > 8 ? " …" : "") : "nobody identified within the last minute");
   state(now.stopped ? "stopped" : "live", now.stopped ? "stopped" : now.enough ? "live, enough" : "live");
   if (by("stop")) {
     by("stop").hidden = now.stopped;

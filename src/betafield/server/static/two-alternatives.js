@@ -130,7 +130,7 @@ class Session {
     by("feedback").className = `feedback ${success ? "yes" : "no"}`;
     clear();
     const [isThere] = await Promise.all([this.study.tell(trial, success), sleep(AFTER)]);
-    trouble(isThere ? "" : "No connection: your answers are kept, and sent as soon as there is one.");
+    trouble(isThere ? "" : "No connection: your answers are kept, and sent as soon as it is back.");
   }
 
   /** Try for as long as it takes; null if the study has been stopped. */
@@ -143,7 +143,7 @@ class Session {
       } catch (error) {
         if (error instanceof Betafield.Refused && error.status === 409) return null;
         if (!(error instanceof Betafield.Away)) throw error;
-        trouble("No connection. Please keep this page open: it goes on by itself.");
+        trouble("No connection. Please keep this page open: it continues by itself.");
         await sleep(1000);
       }
     }
