@@ -324,7 +324,7 @@ def test_windows_are_told_by_their_reach(model):
     told = cells(Subject(model))
     assert told == {"window": ["100 %", words.number(0.2 * np.ptp(trials()[0]))]}
     assert "The width was given." in page_of(model).words
-    assert "left out one at a time best." in page_of(KINDS["scored"]()).words
+    assert "best predicts trials left out one at a time." in page_of(KINDS["scored"]()).words
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, "auto"])
@@ -336,7 +336,7 @@ def test_trials_near_are_those_within_the_window_that_is_told(bandwidth):
     expected = (np.abs(X - 0.5) / np.ptp(X) <= width).sum()
     assert field.n_near(np.array([[0.5]])) == expected
     if bandwidth == "auto":
-        assert f"those within {words.percent(width)} of the domain" in page_of(field.model).words
+        assert f"they are within {words.percent(width)} of the domain" in page_of(field.model).words
 
 
 # Gaps and warnings -------------------------------------------------------------------------
@@ -375,7 +375,10 @@ def test_the_widest_gap_is_told():
         (lambda: SmoothBetaClassifier(0.5).fit(*trials(50)), "only 50 trials"),
         (KINDS["all succeed"], "No trial had the outcome failure"),
         (KINDS["constant feature"], "x1 is constant"),
-        (lambda: SmoothBetaClassifier(0.01).fit(*trials(20)), "no trial is near, so the prior"),
+        (
+            lambda: SmoothBetaClassifier(0.01).fit(*trials(20)),
+            "no trial is near, so only the prior",
+        ),
         (
             lambda: SmoothBetaClassifier().fit(
                 np.r_[trials(1_000)[0], [[5.0]]], [0, 1, 1] * 333 + [1, 0]

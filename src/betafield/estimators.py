@@ -52,8 +52,8 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         Distance between scaled points, for windows and bands.
     scale : "auto", "range", "rank", "log", "std", None, or one per feature, default="auto"
         For a process, the units in which π is smooth: the features' own ("range"), ranks,
-        logarithms, or one of these per feature, ["log", "range"]; "auto" weights them per feature by
-        evidence, and `weights_["units"]` shows which are in use.
+        logarithms, or one of these per feature, ["log", "range"]; "auto" weights them per feature
+        by evidence, and `weights_["units"]` shows which are in use.
         For windows, the unit of each feature: the width of its bounds ("range"), its standard
         deviation ("std"), 1 (None), or one number per feature; "auto" means "range". A constant
         feature adds no distance.

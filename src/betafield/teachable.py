@@ -122,8 +122,8 @@ class Teachable(Learned):
         """Learn from binomial rows: `successes` out of `trials` at each row of X.
 
         Rows whose trials share something (insects in one chamber) vary more than binomial counts.
-        With `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a row
-        is learned; see `overdispersion_`. None treats all trials as independent. `context` and
+        With `overdispersion="auto"` they are beta-binomial, and the correlation between trials of a
+        row is learned; see `overdispersion_`. None treats all trials as independent. `context` and
         `groups` are as in `fit`, with one value per row.
 
         Examples
