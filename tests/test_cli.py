@@ -485,7 +485,7 @@ CSV_FILES = {
     "missing": (b"a,b\n1,0\n,1\n", "line 3 of .*, column 'a'"),
     "missing outcome": (b"a,b\n1,0\n2,\n", "line 3 of .*: outcome"),
     "ragged": (b"a,b\n1,0\n2,1,3\n", "line 3 of"),
-    "one class": (b"a,b\n1,no\n2,no\n", "one class only"),
+    "one class": (b"a,b\n1,no\n2,no\n", "only one class"),
 }
 
 
@@ -1329,8 +1329,8 @@ def test_a_plan_with_a_model(say):
     ("status", "match", "arguments"),
     [
         (2, "--lipschitz", ["--error", "0.1", "--features", "1"]),
-        (2, "first is needed", ["--lipschitz", "1"]),
-        (2, "first is needed", ["--lipschitz", "1", "--error", "0.1"]),
+        (2, "give --features and one", ["--lipschitz", "1"]),
+        (2, "give --features and one", ["--lipschitz", "1", "--error", "0.1"]),
         (2, "--lipschitz: found -1", ["--lipschitz", "-1", "--error", "0.1", "--features", "1"]),
         (2, "--error: found 0", ["--lipschitz", "1", "--error", "0", "--features", "1"]),
         (1, "--features: found 0", ["--lipschitz", "1", "--error", "0.1", "--features", "0"]),

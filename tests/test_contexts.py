@@ -272,7 +272,7 @@ def test_probability_broadcasts():
     assert contexts.probability(context, [0.1, 0.2, 0.3]).shape == (3,)
     assert contexts.probability(context, pi[:, None]).shape == (11, 3)
     assert contexts.probability([[0.5], [0.25]], pi[:, None]).shape == (11, 2)
-    with refused("p: found shape (2,), which does not go with contexts of shape (3,)"):
+    with refused("p: found shape (2,), which does not broadcast against contexts of shape (3,)"):
         contexts.probability(context, [0.1, 0.2])
     with refused("p row 1: found 1.5"):
         contexts.probability(context, [0.5, 1.5, 0.0])

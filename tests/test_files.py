@@ -861,7 +861,7 @@ def test_files_that_are_all_without_rows_are_refused(tmp_path):
 
 def test_one_class_in_all_files_is_refused(tmp_path):
     split(trials(labels=["no"]), tmp_path, ["a.csv", "b.parquet"])
-    refuse(tmp_path, "outcome: found one class only, 'no'")
+    refuse(tmp_path, "outcome: found only one class, 'no'")
 
 
 @pytest.mark.parametrize("label", [0, 1, True])
@@ -869,9 +869,9 @@ def test_one_class_of_which_the_other_is_known_is_as_for_fit(label, tmp_path):
     """Windows say ½ where there are no trials, so they ask what the other class is."""
     table = trials(labels=[label])
     split(table, tmp_path, ["a.csv", "b.parquet"])
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         make().fit(table[NAMES], table["died"])
-    refuse(tmp_path, f"outcome: found one class only, {label!r}, in all files")
+    refuse(tmp_path, f"outcome: found only one class, {label!r}, in all files")
     smooth = SmoothBetaClassifier().fit_files(tmp_path, features=NAMES, outcome="died")
     whole = SmoothBetaClassifier().fit(table[NAMES], table["died"])
     assert smooth.classes_.tolist() == whole.classes_.tolist() == [0, 1]

@@ -286,7 +286,7 @@ def test_what_does_not_go_together():
     group = np.arange(60) // 2
     with pytest.raises(ValueError, match=r"^overdispersion: found 'beta'; allowed are None and"):
         SmoothBetaClassifier().fit_counts(X, successes, trials, overdispersion="beta")
-    with pytest.raises(ValueError, match=r"^overdispersion: found 'auto' beside groups"):
+    with pytest.raises(ValueError, match=r"^overdispersion: found 'auto' together with groups"):
         SmoothBetaClassifier().fit_counts(X, successes, trials, groups=group, overdispersion="auto")
     for model in (SmoothBetaClassifier(0.2), SmoothBetaClassifier(method="windows")):
         with pytest.raises(ValueError, match=r"^groups: found with method="):

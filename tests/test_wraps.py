@@ -512,7 +512,7 @@ def test_units_and_their_weights():
     heaviest, weight = next(iter(units["dose"].items()))
     assert weight == max(units["dose"].values())
     word = {"log": "logarithms", "rank": "ranks"}[heaviest]
-    said = f"along dose it is smooth in {word}, weight {weight:.2g}"
+    said = f"the probability is smooth in {word} of dose (weight {weight:.2g})"
     assert any(str(each).startswith(said) for each in components.told(model))
     given = SmoothBetaClassifier(scale="log").fit(X[["dose"]], y)
     assert given.units_ == {"dose": {"log": pytest.approx(1.0)}}

@@ -246,8 +246,8 @@ def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]
     pairs = zip(feature_names(model), units(field), model.units_.values(), strict=True)
     return [
         Sentence(
-            f"along {{}} it is smooth in {CURVED[kind]}, weight {weights[kind]:.2g}: length scales "
-            "are about the middle",
+            f"the probability is smooth in {CURVED[kind]} of {{}} (weight {weights[kind]:.2g}), so "
+            "its length scale varies; it is given near the middle of the domain",
             (name,),
         )
         for name, kind, weights in pairs
@@ -279,10 +279,13 @@ def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence
         mean, (low, high) = post.mean(), post.interval(0.95)
         least, most = int(np.argmin(mean)), int(np.argmax(mean))
         ends = [
-            f"{{}} has {mean[i]:.3f} on average, with 95 % from {low[i]:.3f} to {high[i]:.3f}"
+            f"{{}} has an average of {mean[i]:.3f} (95 % interval {low[i]:.3f} to {high[i]:.3f})"
             for i in (least, most)
         ]
-        text = f"of {len(values)} levels of {{}}, {ends[0]}, the lowest, and {ends[1]}, the highest"
+        text = (
+            f"of the {len(values)} levels of {{}}, {ends[0]}, the lowest, and {ends[1]}, "
+            "the highest"
+        )
         said.append(Sentence(text, (names[a], str(values[least]), str(values[most]))))
     return said
 

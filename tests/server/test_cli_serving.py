@@ -179,7 +179,7 @@ def test_tokens_are_made_listed_and_revoked_while_a_file_is_served(served, said)
         (("make", "--role", "run"), 2, "owner, run and view"),
         (("revoke", "--id", "none"), 1, "found no id 'none'"),
         (("revoke",), 2, "--id: found none"),
-        (("burn",), 2, "make, list and revoke"),
+        (("burn",), 2, "make, list or revoke"),
     ],
 )
 def test_impossible_commands_about_tokens_are_refused(served, said, arguments, status, message):
@@ -198,7 +198,7 @@ def test_impossible_commands_about_tokens_are_refused(served, said, arguments, s
         (("a.db", "--host", "0.0.0.0"), 1, "--token"),
         (("a.db", "--token", "short"), 1, "16 characters"),
         (("a.db", "--origin", "*"), 1, "the origin of one site"),
-        (("--database", "mysql://h/d"), 1, "sqlite and postgresql"),
+        (("--database", "mysql://h/d"), 1, "sqlite or postgresql"),
         (("a.db", "--study", "none.yaml"), 1, "none.yaml"),
     ],
 )

@@ -189,4 +189,5 @@ def _is_ranged(facts: Facts) -> bool:
 
 def _contexts(facts: Facts) -> str:
     shared = f"shared by {facts['parameters']['sharing']!r}"
-    return f"trials were distorted; {shared if _has_windows(facts) else 'each as its context says'}"
+    how = shared if _has_windows(facts) else "each counts under its own context"
+    return f"trials were distorted; {how}"

@@ -60,13 +60,30 @@ def announce_compiling(is_quiet: bool = False) -> None:
         _compiling.once(lambda: note("compiling kernels, once on this machine: a few seconds"))
 
 
+def as_options(said: str) -> str:
+    """Return a warning of the library with the options of the command line in it.
+
+    Examples
+    --------
+    >>> as_options("use fit_counts(…, overdispersion='auto') or fit(…, groups=…)")
+    'use --overdispersion or --groups'
+    """
+    calls = {
+        "fit_counts(…, overdispersion='auto')": "--overdispersion",
+        "fit(…, groups=…)": "--groups",
+    }
+    for call, option in calls.items():
+        said = said.replace(call, option)
+    return said
+
+
 @contextlib.contextmanager
 def cautions(is_quiet: bool) -> Iterator[None]:
     """Tell warnings as notes, a line each and without the code that they came from."""
 
     def told(message: Warning | str, *_: Any, **__: Any) -> None:
         if not is_quiet:
-            note(" ".join(str(message).split()).removeprefix("X: "))
+            note(as_options(" ".join(str(message).split()).removeprefix("X: ")))
 
     with warnings.catch_warnings():
         warnings.showwarning = told
