@@ -230,7 +230,7 @@ def test_one_class_alone_is_refused_with_a_way_out(label):
 
 @pytest.mark.parametrize("label", [2, "yes", "1", -1.0])
 def test_one_class_alone_that_is_neither_0_nor_1_is_refused_by_default_too(label):
-    with pytest.raises(ValueError, match=f"y: found one class only, {label!r}; two or more"):
+    with pytest.raises(ValueError, match=f"y: found only one class, {label!r}; two or more"):
         SmoothBetaClassifier().fit(X, [label] * T)
 
 

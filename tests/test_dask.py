@@ -757,7 +757,7 @@ def test_local_and_lazy_arguments_do_not_mix():
 
 def test_nothing_to_learn_from_is_refused(either):
     refused(ValueError, lambda: either(X[:0], Y[:0], (0, 0)), "X: found 0 rows in all partitions")
-    refused(ValueError, lambda: either(y=7 + 0 * Y), "y: found one class only, 7")
+    refused(ValueError, lambda: either(y=7 + 0 * Y), "y: found only one class, 7")
     refused(ValueError, lambda: either(sample_weight=np.zeros(T)), "all are zero in all partitions")
     same = np.full((T, 2), 0.5)
     for options in ({}, {"bounds": [(0, 1)] * 2}):

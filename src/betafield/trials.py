@@ -298,7 +298,7 @@ def classes_of(
     if alone and classes is None:
         found = success.with_the_other(found)
     if len(found) < 2:
-        what = f"one class only, {checks.spelled(found[0])}" if len(found) else "no class"
+        what = f"only one class, {checks.spelled(found[0])}" if len(found) else "no class"
         raise ValueError(
             f"{name}: found {what}; two or more are needed. "
             "To learn from one class before the other is seen, use "

@@ -181,7 +181,7 @@ def test_arrays_of_users_are_theirs(kind, trials):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[0.0], [1.0]], [1, 1], r"y: found one class only, \[1\]; two are needed"),
+        ([[0.0], [1.0]], [1, 1], r"y: found only one class, \[1\]; two are needed"),
         ([[0.0], [1.0], [2.0]], [0, 1, 2], r"y: found 3 classes, \[0, 1, 2\]; two are needed"),
         ([[0.0], [1.0]], [0, 1, 1], "y: found 3 rows where X has 2"),
         ([[0.0], [np.nan]], [0, 1], "X row 1, column 0: found NaN"),

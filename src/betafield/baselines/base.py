@@ -81,7 +81,7 @@ def _two_classes(y: Labels) -> Labels:
     """Return the sorted classes of y, which must be two."""
     classes = np.unique(y)
     if len(classes) < 2:
-        found = f"one class only, {classes.tolist()}" if len(classes) else "no class"
+        found = f"only one class, {classes.tolist()}" if len(classes) else "no class"
         raise ValueError(f"y: found {found}; two are needed")
     if len(classes) > 2:
         raise ValueError(
