@@ -9,35 +9,41 @@ import threading
 import time
 import uuid
 import warnings
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from tests.server.proxy import Proxy
 from tests.server.serving import TOKEN, Server
 
-from betafield.client import Study
+from betafield import client
+from betafield.client.wire import Wire
 from betafield.decisions import Experiment, LevelSet, Maximize
 
 SPACE = {"x": (0.0, 1.0)}
 NOWHERE = "http://127.0.0.1:9/studies/dots"
 
 
+class Study(client.Study):
+    """A study that the end of the test closes."""
+
+    opened: ClassVar[list] = []
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.opened.append(self)
+
+
 @pytest.fixture(autouse=True)
-def opened(monkeypatch):
+def closed():
     """Close all studies of a test, whatever they keep."""
-    studies, begin = [], Study.__init__
-
-    def begun(self, *given, **options):
-        begin(self, *given, **options)
-        studies.append(self)
-
-    monkeypatch.setattr(Study, "__init__", begun)
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for each in studies:
-            each.close()
+        while Study.opened:
+            Study.opened.pop().close()
 
 
 def name():
@@ -126,11 +132,15 @@ def test_before_the_first_trial_nothing_is_known(server):
             _ = study.model
 
 
-def test_long_lists_come_page_by_page(server, monkeypatch):
-    monkeypatch.setattr("betafield.client.study.PAGE", 7)
+@pytest.mark.parametrize("page", [7, 20, 1000])
+def test_long_lists_come_page_by_page(server, page):
     with made(server) as study:
         for trial in study.ask(20):
             study.tell(trial, True)
+        url = f"{server.address}/studies/{study.name}"
+        with closing(Wire(url, study.tokens["owner"], 30.0)) as wire:
+            rows = wire.listed("/trials", "trials", 0.0, page)
+        assert [row["id"] for row in rows] == list(range(20))
         assert [row["id"] for row in study.trials()] == list(range(20))
 
 

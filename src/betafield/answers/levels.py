@@ -51,8 +51,8 @@ class Differences(NamedTuple):
     above: Floats
 
 
-def differences(field: AnyField, column: int, of: Floats, level: float = 0.95) -> Differences:
-    """Return by how much the levels of a column differ, of which there were so many trials each."""
+def differences(field: AnyField, column: int, trials: Floats, level: float = 0.95) -> Differences:
+    """Return by how much the levels of a column differ, given the number of trials at each."""
     known = field.features.categories
     codes = known.codes(column)
     drawn, places = fields(field, SIZE, Seed((0,))), typical(field, PLACES)
@@ -61,9 +61,13 @@ def differences(field: AnyField, column: int, of: Floats, level: float = 0.95) -
         moved = places.copy()
         moved[:, column] = code
         each[c] = drawn.at(moved).mean(axis=1)
-    apart = each - (of / of.sum()) @ each
+    apart = each - (trials / trials.sum()) @ each
     return Differences(
-        known.shown(column), of, _told(each, level), _told(apart, level), (apart > 0.0).mean(axis=1)
+        known.shown(column),
+        trials,
+        _told(each, level),
+        _told(apart, level),
+        (apart > 0.0).mean(axis=1),
     )
 
 

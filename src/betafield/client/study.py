@@ -23,6 +23,7 @@ from betafield.decisions.experiment.goals import Goal
 from betafield.decisions.experiment.history import Trial, claimed
 from betafield.decisions.results import contexts, outcomes
 from betafield.decisions.sides import require_json
+from betafield.decisions.space import OPTIONS, beside
 from betafield.estimators import load
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 STUDY = re.compile(r"/studies/([A-Za-z0-9_-]{1,64})$")
-# Rows of a page of the list of trials.
-PAGE = 1000
 
 
 class Study:
@@ -187,19 +186,10 @@ class Study:
         }
         self.send()
         answer = self._wire.json("POST", "/asks", body=body, patience=self._patience)
-        trials = [Trial.from_dict(each) for each in self._field(answer, "trials", list)]
+        trials = [Trial.from_dict(each) for each in self._wire.field(answer, "trials", list)]
         self._asked.update({trial.id: (dict(trial), body["participant"]) for trial in trials})
         self.enough = bool(answer.get("enough"))
         return trials[0] if n is None else trials
-
-    def _field(self, answer: Any, name: str, kind: type) -> Any:
-        """Return a field of an answer; without it, the answer is not from a betafield server."""
-        found = answer.get(name) if isinstance(answer, Mapping) else None
-        if not isinstance(found, kind):
-            raise ConnectionError(
-                f"{self._wire.url}: found an answer without {name!r}: {checks.spelled(answer)}"
-            )
-        return found
 
     # Telling.
 
@@ -316,7 +306,7 @@ class Study:
     def _send_one(self, entry: Entry, patience: float) -> None:
         answer = self._wire.json("POST", entry["path"], body=entry["body"], patience=patience)
         # A page of a hotel's network may answer everything: only this is the server's word.
-        self._field(answer, "id", int)
+        self._wire.field(answer, "id", int)
 
     # Knowing.
 
@@ -329,13 +319,8 @@ class Study:
         return [{**row.pop("values"), **row} for row in self._rows()]
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        after: Any = -1
-        while after is not None:
-            answer = self._read("/trials", {"after": after, "limit": PAGE})
-            rows += self._field(answer, "trials", list)
-            after = answer.get("next")
-        return rows
+        self._send_quietly()
+        return self._wire.listed("/trials", "trials", self._patience)
 
     def pending(self) -> list[Trial]:
         """Return the trials that were asked for, by anybody, and not told or abandoned yet."""
@@ -347,7 +332,7 @@ class Study:
         As `Experiment.status`, and `stopped`.
         """
         status = self._read("/status")
-        self._field(status, "told", int)
+        self._wire.field(status, "told", int)
         return dict(status)
 
     def posterior(
@@ -375,10 +360,11 @@ class Study:
             query["grid"] = checks.whole("grid", grid, 2)
         else:
             told = checks.instance("points", points, Mapping, "a mapping of features is needed")
-            query |= {_parameter(name): _column(f"points, {name}", told[name]) for name in told}
+            columns = {name: _column(f"points, {name}", told[name]) for name in told}
+            query |= {beside(OPTIONS, str(name)): column for name, column in columns.items()}
         answer = self._read("/posterior", query)
         arrays = {
-            name: np.array(self._field(answer, name, list), dtype=np.float64)
+            name: np.array(self._wire.field(answer, name, list), dtype=np.float64)
             for name in ("mean", "low", "high")
         }
         return {"points": answer.get("points"), **arrays}
@@ -457,11 +443,6 @@ def _participant(participant: Any) -> str | None:
     if participant is None:
         return None
     return checks.instance("participant", participant, str, "text or None is needed")
-
-
-def _parameter(feature: Any) -> str:
-    """Return how an address names a feature: one that is named as an option gets `value_`."""
-    return f"value_{feature}" if feature in ("grid", "level") else str(feature)
 
 
 def _column(what: str, values: Any) -> list[Any]:

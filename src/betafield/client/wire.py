@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LATER = (408, 425, 429, 500, 502, 503, 504)
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 CONNECT_SECONDS = 5.0
+# Rows of a page of a list.
+PAGE = 1000
 
 
 class Wire:
@@ -57,6 +59,28 @@ class Wire:
             return response.json()
         except ValueError:
             raise ConnectionError(self._strange(response)) from None
+
+    def listed(
+        self, path: str, name: str, patience: float, page: int = PAGE
+    ) -> list[dict[str, Any]]:
+        """Return a whole list, which comes in pages of so many rows."""
+        rows: list[dict[str, Any]] = []
+        after: Any = -1
+        while after is not None:
+            query = {"after": after, "limit": page}
+            answer = self.json("GET", path, query=query, patience=patience)
+            rows += self.field(answer, name, list)
+            after = answer.get("next")
+        return rows
+
+    def field(self, answer: Any, name: str, kind: type) -> Any:
+        """Return a field of an answer; without it, the answer is not from a betafield server."""
+        found = answer.get(name) if isinstance(answer, Mapping) else None
+        if not isinstance(found, kind):
+            raise ConnectionError(
+                f"{self.url}: found an answer without {name!r}: {checks.spelled(answer)}"
+            )
+        return found
 
     def call(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,19 @@ Bools = npt.NDArray[np.bool_]
 
 # Candidates, by how many features are chosen; SciPy has Sobol sequences up to 21,201 of them.
 FEW, MANY = 1 << 6, 1 << 10
+# What else is said of points in the address of a question about them.
+OPTIONS = ("grid", "level")
+
+
+def beside(taken: Collection[str], feature: str) -> str:
+    """Return the name of a feature beside other names; if it is one of these, it gets `value_`.
+
+    Examples
+    --------
+    >>> beside(OPTIONS, "eye"), beside(OPTIONS, "level")
+    ('eye', 'value_level')
+    """
+    return f"value_{feature}" if feature in taken else feature
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from betafield.decisions.results import contexts as checked_contexts
 from betafield.decisions.sides import require_json
 from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
+from betafield.server import schemas
 
 # How a context is named by its rates: the first whose rates are all known.
 FORMULAS = {
@@ -50,8 +51,8 @@ MOST = 256
 LONGEST = 64
 # A pending trial is kept for a year at the most.
 YEAR = 366 * 24 * 3600.0
-# A level that is text, which may be who is tested: as `schemas.Text`.
-LEVEL = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+# A level that is text, which may be who is tested.
+LEVEL = re.compile(schemas.TEXT)
 ENOUGH = ("trials", "goal")
 
 
@@ -255,8 +256,11 @@ def _require_names(space: Space) -> None:
     for name, levels in space.levels.items():
         what = f"space, feature {name!r}"
         for level in levels:
-            is_plain = not isinstance(level, str) or LEVEL.fullmatch(level)
-            rule = "a level is text of 1 to 200 characters, none of them a control character"
+            is_plain = not isinstance(level, str) or (
+                len(level) <= schemas.LONGEST and LEVEL.fullmatch(level)
+            )
+            size = f"1 to {schemas.LONGEST} characters"
+            rule = f"a level is text of {size}, none of them a control character"
             checks.require(is_plain, what, level, rule)
         is_told_apart = len(set(map(categories.text, levels))) == len(levels)
         rule = "levels are known by their text, which must differ"

@@ -17,19 +17,6 @@ Given = Mapping[str, Sequence[str]]
 MOST = 10_000
 # Values per range of a grid, by the number of ranges.
 USUAL = {1: 101, 2: 21}
-# What else an address says.
-OPTIONS = ("grid", "level")
-
-
-def parameter(feature: str) -> str:
-    """Return how an address names a feature: one that is named as an option gets `value_`.
-
-    Examples
-    --------
-    >>> parameter("eye"), parameter("level")
-    ('eye', 'value_level')
-    """
-    return f"value_{feature}" if feature in OPTIONS else feature
 
 
 class Asked(NamedTuple):

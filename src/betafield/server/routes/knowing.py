@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from betafield.decisions.experiment.learner import categories_of, has_learned
-from betafield.decisions.space import Space
+from betafield.decisions.space import OPTIONS, Space, beside
 from betafield.server import points
 from betafield.server.access import Hub, Shared, Viewed
 from betafield.server.points import Asked
@@ -47,7 +47,7 @@ async def posterior(
     """
     space = study.definition.space
     query = request.query_params
-    given = {name: query.getlist(points.parameter(name)) for name in space.names}
+    given = {name: query.getlist(beside(OPTIONS, name)) for name in space.names}
     try:
         where = await run_in_threadpool(points.asked, space, grid, given)
     except ValueError as error:

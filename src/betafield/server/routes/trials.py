@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from betafield import categories, checks
 from betafield._extras import needed
-from betafield.decisions.space import Space
+from betafield.decisions.space import Space, beside
 from betafield.server.access import Run, Shared, Viewed
 from betafield.server.routes.answering import answered
 from betafield.server.schemas import HIGHEST, Ask, Form, Outcome, Text, ToldTrial
@@ -107,18 +107,13 @@ def _flat(trials: list[dict[str, Any]], space: Space) -> dict[str, list[Any]]:
     """Return trials as columns."""
     columns = {name: [t[name] for t in trials] for name in _COLUMNS}
     columns["context"] = [_spelled(context) for context in columns["context"]]
-    points = {_column(name): [t["values"][name] for t in trials] for name in space.names}
+    points = {beside(_COLUMNS, name): [t["values"][name] for t in trials] for name in space.names}
     return {"id": columns.pop("id"), **points, **columns}
 
 
 def _spelled(context: Any) -> str | None:
     """Return a context as a table has it: its name, or its coefficients as JSON."""
     return context if context is None or isinstance(context, str) else json.dumps(context)
-
-
-def _column(feature: str) -> str:
-    """Return the column of a feature; one that is named as another column gets `value_`."""
-    return f"value_{feature}" if feature in _COLUMNS else feature
 
 
 _COLUMNS = (
@@ -158,8 +153,9 @@ def _parquet(trials: list[dict[str, Any]], space: Space) -> Response:
     columns, kinds = _flat(trials, space), _kinds(pyarrow)
     for name, levels in space.levels.items():
         if not all(map(checks.is_number, levels)):
-            kinds[_column(name)] = pyarrow.string()
-            columns[_column(name)] = list(map(categories.text, columns[_column(name)]))
+            column = beside(_COLUMNS, name)
+            kinds[column] = pyarrow.string()
+            columns[column] = list(map(categories.text, columns[column]))
     arrays = {
         name: pyarrow.array(values, kinds.get(name, pyarrow.float64()))
         for name, values in columns.items()
