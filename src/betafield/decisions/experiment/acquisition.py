@@ -133,7 +133,7 @@ class Scene:
         """How probable it is that this is above the goal's level."""
         return self.seen.posterior.prob_above(self.goal.p)
 
-    @property
+    @cached
     def reaches(self) -> list[tuple[float, Floats]]:
         """How far trials reach along each feature, in shares of the space, with weights."""
         columns = categories_of(self.field)
