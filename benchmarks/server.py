@@ -46,7 +46,8 @@ from tests.server.serving import (
 from tests.server.test_promise import Load, require_kept
 
 from betafield.server.definitions import Definition
-from betafield.server.storage import Store
+from betafield.server.state import State
+from betafield.server.storage import Store, written
 from betafield.server.studies import Studies
 
 FAST = ("--rate", "1000000")
@@ -486,18 +487,13 @@ def rebuild(scale):
         store = Store(path, serving=True)
         studies = Studies(store)
         studies.create(Definition.of(body))
+        # Rows as the server writes them, without an experiment that seeks a next trial in between.
         study = studies.find("large")
-        points = rng.random((number, 2))
-        for start in range(0, number, 1000):
-            futures = [
-                study.submit(
-                    lambda s, p=p: s.add(
-                        dict(zip("xy", p, strict=True)), p[0] > p[1], None, None, None
-                    )
-                )
-                for p in points[start : start + 1000].tolist()
-            ]
-            [future.result() for future in futures]
+        state = State.begun(study.number, study.definition)
+        for x, y in rng.random((number, 2)).tolist():
+            state.add({"x": x, "y": y}, x > y, None, None, None)
+        writes = state.taken()
+        store.commit(lambda connection: written(connection, study.number, state.head, writes))
         first = study.submit(lambda s: s.ask(1, {}, None, "k")).result()
         studies.close()
         store.close()
