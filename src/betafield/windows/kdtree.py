@@ -24,7 +24,7 @@ Query
 Start at the root. A node whose box lies inside the window is added whole, one that lies
 outside is dropped, one that crosses the border is opened; only leaves on the border have
 their places looked at. Queries go down the tree in groups of neighbours, each node with those
-whose border it crosses, so that it is fetched from memory once a group.
+whose border it crosses, so that it is fetched from memory once per group.
 
 Rounding cannot make this differ from asking each place: subtracting, squaring and adding are
 monotone in floating point too, so the nearest and the farthest corner of a box bound the
