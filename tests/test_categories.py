@@ -554,3 +554,52 @@ def test_the_report_says_who_differs(model):
     assert f"{100 * found.difference[most, 0]:+.1f}".replace("-", "−") in page
     for site in SITES:
         assert site in page
+
+
+# What errors and answers say -----------------------------------------------------------------
+
+
+def test_errors_name_the_column_of_a_number_beside_categories():
+    low = X.assign(dose=X["dose"] - 5.0)
+    with pytest.raises(ValueError, match=r"X row \d+, column 'dose': found .* bounds allow"):
+        SmoothBetaClassifier(bounds=[(0, 0.1)]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"X row 0, column 'dose': found .* scale is 'log'"):
+        SmoothBetaClassifier(scale="log").fit(low, Y)
+    places = pd.DataFrame({"site": X["site"], "lon": X["dose"], "lat": 91.0})
+    with pytest.raises(ValueError, match=r"X row 0, column 'lat': found 91.0; latitudes"):
+        SmoothBetaClassifier(geographic=("lon", "lat")).fit(places, Y)
+    codes = np.column_stack([np.arange(len(Y)) % 2, np.full(len(Y), 7.0)])
+    with pytest.raises(ValueError, match=r"X row 0, column 1: found 7.0; bounds allow"):
+        SmoothBetaClassifier(categorical_features=[0], bounds=[(0, 1)]).fit(codes, Y)
+
+
+def test_missing_values_of_points_are_not_said_to_be_left_out(model):
+    for name, what in (("site", "a missing value"), ("dose", "NaN")):
+        with pytest.raises(ValueError, match=f"X row 0, column '{name}': found {what}") as error:
+            model.predict_proba(X[:2].assign(**{name: None}))
+        assert "missing=" not in str(error.value)
+
+
+def test_infinite_values_are_not_said_to_be_left_out():
+    with pytest.raises(ValueError, match="column 'dose': found inf") as error:
+        SmoothBetaClassifier().fit(X.assign(dose=np.inf), Y)
+    assert "missing=" not in str(error.value)
+
+
+def test_a_threshold_at_a_level_is_told_in_a_sentence(model):
+    found = model.threshold(0.5, feature="dose", at={"site": SITES[0], "old": True}, size=50)
+    assert f" at site = {SITES[0]}, old = " in str(found)
+
+
+def test_units_of_categories_are_not_numbers(model):
+    assert np.isnan(model.scale_).tolist() == [True, False, True]
+
+
+def test_a_number_among_words_at_the_start_of_a_file_is_refused_as_such(tmp_path):
+    rows = X.assign(died=Y, site=["7", *X["site"][1:]])
+    rows.to_csv(tmp_path / "trials.csv", index=False)
+    said = "line 2 of .*trials.csv, column 'site': found '7' .* text and numbers"
+    with pytest.raises(ValueError, match=said):
+        SmoothBetaClassifier().fit_files(
+            tmp_path / "trials.csv", outcome="died", features=["site", "dose"]
+        )

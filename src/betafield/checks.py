@@ -71,6 +71,11 @@ def where(at: Sequence[int], columns: Sequence[Any] | None = None) -> str:
     return f" row {', '.join(map(str, at[:-1]))}, column {column}"
 
 
+def column(number: int) -> str:
+    """Say which column, if it has no name."""
+    return f"column {number}"
+
+
 def require(good: Any, name: str, value: Any, rule: str) -> None:
     """Raise unless it is good.
 

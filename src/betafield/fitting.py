@@ -54,7 +54,7 @@ def taught(
     """Return the field that knows these trials too; the first are settled."""
     learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))
-    units.require_positive(options.scale, some.points[:, features.numeric])
+    units.require_positive(options.scale, some.points[:, features.numeric], features.number_named)
     require_monotone(options, features, classes)
     if known is None:
         first = added(begun(options, features, classes), some)

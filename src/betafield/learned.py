@@ -124,8 +124,11 @@ class Learned:
 
     @property
     def scale_(self) -> Floats:
-        """The length of one scaled unit in the feature's own."""
-        return self._field_.units.unit
+        """The length of one scaled unit in the feature's own; NaN for categories."""
+        field = self._field_
+        found = field.units.unit.copy()
+        found[list(field.features.categories.columns)] = np.nan
+        return found
 
     @property
     def units_(self) -> dict[str, dict[str, float]]:

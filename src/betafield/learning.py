@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import categories, distorted, monotonic, priors, trials, units
+from betafield import categories, checks, distorted, monotonic, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
@@ -154,16 +154,20 @@ def located(
 
 
 def placed(
-    options: Options, wraps: Wraps, points: Floats, present: npt.NDArray[np.bool_]
+    options: Options,
+    wraps: Wraps,
+    points: Floats,
+    present: npt.NDArray[np.bool_],
+    named: Callable[[int], str] = checks.column,
 ) -> Floats:
     """Return points as places, those that wrap around in the first turn; raise for others."""
     if not wraps:
-        units.check_bounds(options.bounds, points, present)
+        units.check_bounds(options.bounds, points, present, named)
         return points
-    wraps.require(points)
+    wraps.require(points, named=named)
     points, bounds = wraps.wrapped(points), options.bounds
     held = points if bounds is None else wraps.unrolled(points, np.asarray(bounds))
-    units.check_bounds(bounds, held, present)
+    units.check_bounds(bounds, held, present, named)
     return points
 
 
@@ -172,7 +176,9 @@ def placed_numbers(
 ) -> Floats:
     """Return points as places; categories, which know neither bounds nor turns, stay."""
     wraps, numeric = options.wraps(features), features.numeric
-    found = placed(options, wraps.among(numeric), points[:, numeric], present)
+    found = placed(
+        options, wraps.among(numeric), points[:, numeric], present, features.number_named
+    )
     if not wraps:
         return points
     out = points.copy()

@@ -36,6 +36,10 @@ READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 # What is asked for where nothing is said of columns of X.
 NUMBERS = Asked()
 FINITE = "every value must be a finite number"
+PRESENT = "a level, even one that was never seen, is needed wherever answers are asked for"
+# What is said of missing values of trials, and of points; None: they are left out.
+TAUGHT, ASKED, DROPPED = "missing='drop' leaves such rows out", "", None
+AS_LEVEL = ", missing='level' makes a level of its own of them"
 LABELS = "labels are booleans, whole numbers or text. Complex data not supported, nor are dates"
 
 
@@ -91,6 +95,10 @@ class Features(NamedTuple):
         """Return how errors call a column."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
 
+    def number_named(self, feature: int) -> str:
+        """Return how errors call the column of a feature, counted among those that are numbers."""
+        return self.named(self.numeric[feature])
+
 
 def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Features]:
     """Return X as `points` does, and its features; `owner` is what errors call the estimator.
@@ -107,28 +115,34 @@ def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Fe
     pairs = categories.interacting(asked.interactions, chosen, names, number)
     known = Categories(chosen, (), pairs, asked.missing == "level")
     features = Features(number, names, known).unseen()
-    return _coded(header, X, features, "X", asked.missing == "drop")
+    return _coded(header, X, features, "X", DROPPED if asked.missing == "drop" else TAUGHT)
 
 
 def more_points(
     owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
 ) -> Floats:
     """Return X as `points` does; its features must be these."""
-    return further_points(owner, X, features, name, may_miss=may_miss)[0]
+    return _more(owner, X, features, name, ASKED if not may_miss else DROPPED)[0]
 
 
 def further_points(
     owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
 ) -> tuple[Floats, Features]:
-    """Return the same, and the features with the levels that X has."""
+    """Return the same of trials, and the features with the levels that X has."""
+    return _more(owner, X, features, name, DROPPED if may_miss else TAUGHT)
+
+
+def _more(
+    owner: str, X: Any, features: Features, name: str, missing: str | None
+) -> tuple[Floats, Features]:
     header = _estimator(owner)()
     header.n_features_in_ = features.number
     if features.names is not None:
         header.feature_names_in_ = features.names
-    if not features.categories.columns and not may_miss:
+    if not features.categories.columns and missing is not None:
         return points(header, X, reset=False, name=name), features
     _noted(header, X, reset=False, name=name)
-    return _coded(header, X, features, name, may_miss)
+    return _coded(header, X, features, name, missing)
 
 
 def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, Any]:
@@ -156,9 +170,12 @@ def _objects(X: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _coded(
-    header: Any, X: Any, features: Features, name: str, may_miss: bool
+    header: Any, X: Any, features: Features, name: str, missing: str | None
 ) -> tuple[Floats, Features]:
-    """Return a table as numbers, levels by their numbers, and its features with these levels."""
+    """Return a table as numbers, levels by their numbers, and its features with these levels.
+
+    `missing` is what errors say of missing values; None: they may be there.
+    """
     known, table = features.categories, categories.table_of(X)
     cells = None if table is not None else _objects(X, name)
     size = table.shape[0] if table is not None else len(_as_cells(cells))
@@ -175,8 +192,8 @@ def _coded(
             numbers, labels = np.nan_to_num(numbers, nan=categories.NOTHING), (*labels, None)
         out[:, a] = numbers
         found.append(labels)
-    if not may_miss:
-        _require_present(out, features, name)
+    if missing is not None:
+        _require_present(out, features, name, missing)
     else:
         checks.require_all(~np.isinf(out), name, out, FINITE, features.names)
     seen = known._replace(labels=tuple(found))
@@ -190,20 +207,19 @@ def _as_cells(cells: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
     return cells
 
 
-def _require_present(array: Floats, features: Features, name: str) -> None:
+def _require_present(array: Floats, features: Features, name: str, rule: str) -> None:
     """Raise for the first value that is missing or infinite, with their number."""
     wrong = ~np.isfinite(array)
     if wrong.any():
         row, column = checks.first(wrong)
-        is_category = column in features.categories.columns
-        value = "a missing value" if is_category else checks.spelled(array[row, column])
-        what = "missing='drop' leaves such rows out"
-        if is_category:
-            what += ", missing='level' makes a level of its own of them"
+        found, is_category = array[row, column], column in features.categories.columns
+        value = "a missing value" if is_category else checks.spelled(found)
+        rules = [] if is_category and rule else [FINITE if not is_category else PRESENT]
+        if rule and np.isnan(found):
+            rules.append(rule + (AS_LEVEL if is_category else ""))
         raise ValueError(
             f"{name} row {row}, {features.named(column)}: found {value}, the first of "
-            f"{int(wrong.sum())} such values; {FINITE if not is_category else what}"
-            + ("" if is_category else f", and {what}")
+            f"{int(wrong.sum())} such values; {', and '.join(rules)}"
         )
 
 

@@ -225,8 +225,16 @@ def domain(bounds: Any, X: Floats) -> Floats:
     return np.array(checks.array("bounds", bounds))
 
 
-def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None:
-    """Raise unless the bounds are sound and hold the rows of X that are present."""
+def check_bounds(
+    bounds: Any,
+    X: Floats,
+    present: npt.NDArray[np.bool_],
+    named: Callable[[int], str] = checks.column,
+) -> None:
+    """Raise unless the bounds are sound and hold the rows of X that are present.
+
+    `named` tells what errors call a column of X.
+    """
     if bounds is None:
         return
     box = checks.array("bounds", bounds, "(low, high) a feature is needed, shape (d, 2)")
@@ -238,7 +246,7 @@ def check_bounds(bounds: Any, X: Floats, present: npt.NDArray[np.bool_]) -> None
     if outside.any():
         row, column = (int(i) for i in np.argwhere(outside)[0])
         raise ValueError(
-            f"X row {row}, column {column}: found {float(X[row, column])!r}; "
+            f"X row {row}, {named(column)}: found {float(X[row, column])!r}; "
             f"bounds allow {box[column].tolist()}"
         )
 
@@ -277,7 +285,9 @@ def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> F
     return np.asarray(span * np.sqrt(squares / total))
 
 
-def require_positive(scale: Any, points: Floats) -> None:
+def require_positive(
+    scale: Any, points: Floats, named: Callable[[int], str] = checks.column
+) -> None:
     """Raise for the first value whose logarithm is asked for and does not exist."""
     asked = of_process(scale)
     kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
@@ -285,7 +295,7 @@ def require_positive(scale: Any, points: Floats) -> None:
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(
-            f"X row {row}, column {column}: found {float(points[row, column])!r} where scale is "
+            f"X row {row}, {named(column)}: found {float(points[row, column])!r} where scale is "
             "'log'; values must be positive"
         )
 

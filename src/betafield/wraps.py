@@ -72,7 +72,9 @@ class Wraps(NamedTuple):
             out[:, i] = np.where(is_pole, 0.0, earth.wrapped(points[:, i]))
         return out
 
-    def require(self, points: Floats, name: str = "X") -> None:
+    def require(
+        self, points: Floats, name: str = "X", named: Callable[[int], str] = checks.column
+    ) -> None:
         """Raise for the first place that is none on Earth."""
         ends = (earth.LONGITUDES, earth.LATITUDES)
         for a, (low, high) in zip(self.earth or (), ends, strict=False):
@@ -81,7 +83,7 @@ class Wraps(NamedTuple):
                 row = int(np.argmax(wrong))
                 what = "longitudes" if high > POLE else "latitudes"
                 raise ValueError(
-                    f"{name} row {row}, column {a}: found {float(points[row, a])!r}; {what} "
+                    f"{name} row {row}, {named(a)}: found {float(points[row, a])!r}; {what} "
                     f"from {low:g} to {high:g} are allowed"
                 )
 

@@ -184,7 +184,7 @@ class Threshold:
         verb = "first reaches" if self.asked.rises else "first falls to"
         told = f"where the probability {verb} {self.level:g}"
         if self.asked.at:
-            told += " at " + ", ".join(f"{a} = {x:.4g}" for a, x in self.asked.at.items())
+            told += " at " + ", ".join(f"{a} = {_told(x)}" for a, x in self.asked.at.items())
         return told + (", averaged over the places of the trials" if self.asked.averaged else "")
 
     def _missed(self) -> str:
@@ -193,3 +193,8 @@ class Threshold:
         low, high = self.asked.domain
         share = f"{100.0 * self.not_reached:.0f} %"
         return f" It is not reached within {low:.4g} to {high:.4g} in {share} of draws."
+
+
+def _told(value: Any) -> str:
+    """Return a value of a feature, a number or a level, as sentences have it."""
+    return f"{value:.4g}" if checks.is_number(value) else str(value)

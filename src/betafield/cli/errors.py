@@ -37,12 +37,20 @@ _RENAMED = {
     "monotonic_cst": "--monotonic",
     "periodic": "--periodic",
     "geographic": "--geographic",
+    "interactions": "--interactions",
+    "categorical_features": "--categorical",
     "feature: ": "--feature: ",
     "at: ": "--fixed: ",
     "under: ": "--under: ",
     "size: ": "--draws: ",
     "random_state: ": "--seed: ",
     "t: ": "--trials: ",
+}
+# What the library advises, in options.
+_ADVICE = {
+    "missing='drop'": "--drop-missing",
+    "missing='level'": "--missing level",
+    "in categorical_features": "with --categorical",
 }
 
 
@@ -66,6 +74,8 @@ def _sentence(error: Exception) -> tuple[str, int]:
         said = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
     for theirs, ours in _RENAMED.items():
         said = ours + said.removeprefix(theirs) if said.startswith(theirs) else said
+    for theirs, ours in _ADVICE.items():
+        said = said.replace(theirs, ours)
     if isinstance(error, ValueError) and _OPTION.match(said):
         return f"--{said}", USAGE
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):

@@ -69,7 +69,7 @@ def _is_text(file: File, schema: Any, name: str) -> bool:
     """Return whether a column is one of text, as far as a file says."""
     if schema.names.count(name) != 1 or value_kind(schema.field(name).type) != "text":
         return False
-    return not (isinstance(file, CSV) and file.has_number(name))
+    return not (isinstance(file, CSV) and file.is_numeric(name))
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:

@@ -186,11 +186,15 @@ class CSV:
                 return above + row + 2
             return above + lines.line_num + 1
 
-    def has_number(self, name: str) -> bool:
-        """Return whether a value of a column of text is a number, as far as the first rows show."""
+    def is_numeric(self, name: str) -> bool:
+        """Return whether half of the values of a column of text or more are numbers.
+
+        As far as the first rows show: words in it are mistakes then, and otherwise the numbers.
+        """
         with self._reading(), self._opened() as reader:
             block = next(iter(reader), None)
-        return block is not None and any(map(_is_number, block.column(name).to_pylist()))
+        values = [] if block is None else [v for v in block.column(name).to_pylist() if v]
+        return 2 * sum(map(_is_number, values)) >= max(len(values), 1)
 
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
         """Return its rows, that many at once; those columns of it, or all."""
