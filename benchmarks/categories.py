@@ -7,15 +7,16 @@
 
 `simulated` has levels of unequal size (∝ rank^−0.8), a shared curve, and per level an intercept
 alone or a smooth deviation too; no pooling is a model per level, complete pooling one model without
-levels. `rough` has truths that all of four levels share: with the levels there are no windows of
-residuals, which the same trials without the levels have. `real` compares log-losses by 5-fold
-cross-validation; DIR has ome.csv, codling.csv and flights.parquet. Times are processor time, on one
-thread.
+levels. `rough` has truths that all of four levels share: with and without windows of residuals, and
+without the levels. `real` compares log-losses by 5-fold cross-validation; DIR has ome.csv,
+codling.csv and flights.parquet, of which `--tables` names some; pyGAM is a peer if it is installed.
+Times are processor time, on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import time
 import warnings
 from pathlib import Path
@@ -168,6 +169,7 @@ def run_rough(seeds: int) -> None:
             X, y = pd.DataFrame({"level": level, "x": x}), rng.random(2_000) < truth(x)
             tried = {
                 "with levels": ({}, ["level", "x"]),
+                "with levels, no windows": ({"method": "process"}, ["level", "x"]),
                 "without": ({}, ["x"]),
                 "without, no windows": ({"method": "process"}, ["x"]),
             }
@@ -202,6 +204,55 @@ def peers() -> dict[str, Any]:
     return {"boosting": boosting, "encoded process": encoded}
 
 
+class Additive:
+    """pyGAM's factors and splines, and by-terms: a spline per level of columns with few levels."""
+
+    FEW = 12
+
+    def __init__(self, X: pd.DataFrame, has_by_terms: bool) -> None:
+        self.has_by_terms = has_by_terms
+        self.levels = {c: list(X[c].cat.categories) for c in X if X[c].dtype == "category"}
+        self.numbers = [c for c in X if c not in self.levels]
+
+    def coded(self, X: pd.DataFrame) -> np.ndarray:
+        columns = [X[c].to_numpy(float) for c in self.numbers]
+        columns += [X[c].cat.codes.to_numpy(float) for c in self.levels]
+        columns += [(X[c] == level).to_numpy(float) for c, level in self.pairs]
+        return np.column_stack(columns)
+
+    @property
+    def pairs(self) -> list[tuple[str, Any]]:
+        most = self.FEW if self.has_by_terms else 0
+        few = {c: each for c, each in self.levels.items() if len(each) <= most}
+        return [(c, level) for c, each in few.items() for level in each]
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray, sample_weight: np.ndarray) -> Additive:
+        from pygam import LogisticGAM, f, s
+
+        p, k = len(self.numbers), len(self.levels)
+        terms = sum((s(i) for i in range(1, p)), start=s(0))
+        for j in range(k):
+            terms += f(p + j)
+        for j in range(len(self.pairs)):
+            for i in range(p):
+                terms += s(i, by=p + k + j, n_splines=10)
+        asked = self.coded(X), y.astype(float)
+        tried = [
+            LogisticGAM(terms, lam=lam).fit(*asked, weights=sample_weight)
+            for lam in (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+        ]
+        self.found = min(tried, key=lambda one: one.statistics_["UBRE"])
+        return self
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        p = np.clip(self.found.predict_proba(self.coded(X)), 1e-6, 1.0 - 1e-6)
+        return np.column_stack([1.0 - p, p])
+
+
+def has_pygam() -> bool:
+    return importlib.util.find_spec("pygam") is not None
+
+
 def folded(
     name: str, X: pd.DataFrame, k: Any, n: Any, guess: Any = None, most_gp: int = 1_500
 ) -> None:
@@ -223,8 +274,11 @@ def folded(
         y = np.repeat([1, 0], len(train))
         w = np.concatenate([k[train], n[train] - k[train]])
         kept = w > 0
-        for peer, each in peers().items():
-            if peer == "boosting":
+        every = peers()
+        if has_pygam():
+            every |= {"pyGAM, factors": Additive(X, False), "pyGAM, by-terms": Additive(X, True)}
+        for peer, each in every.items():
+            if peer != "encoded process":
                 each.fit(both[kept], y[kept], sample_weight=w[kept])
             else:
                 rng = np.random.default_rng(0)
@@ -233,7 +287,7 @@ def folded(
                 each.fit(both.iloc[some].astype(dict.fromkeys(text, str)), y[some])
             asked = (
                 X.iloc[test]
-                if peer == "boosting"
+                if peer != "encoded process"
                 else X.iloc[test].astype(dict.fromkeys(text, str))
             )
             losses.setdefault(peer, []).append(
@@ -247,21 +301,35 @@ def _loss(k: np.ndarray, n: np.ndarray, p: np.ndarray) -> float:
     return float(log_loss(y, np.tile(p, 2), sample_weight=w, labels=[0, 1]))
 
 
-def run_real(folder: Path, rows: int) -> None:
+def run_real(folder: Path, rows: int, tables: list[str]) -> None:
+    for name in tables:
+        TABLES[name](folder, rows)
+
+
+def of_codling(folder: Path, _: int) -> None:
     codling = pd.read_csv(folder / "codling.csv")
     offset = codling["control_mortality"].to_numpy()
     background = np.column_stack([offset, np.ones(len(offset))])
     X = codling[["cultivar", "dose", "ct"]]
     folded("codling (cultivar)", X, codling["dead"], codling["insects"], background)
+
+
+def of_ome(folder: Path, _: int) -> None:
     ome = pd.read_csv(folder / "ome.csv")
     names = ["noise", "id"]
     X = ome[[*names, "loud", "age"]].astype(dict.fromkeys(names, str))
     chance = np.tile(np.atleast_2d(contexts.guess_lapse(guess=0.5)), (len(ome), 1))
     folded(f"ome ({', '.join(names)})", X, ome["correct"], ome["trials"], chance)
+
+
+def of_flights(folder: Path, rows: int) -> None:
     flights = pd.read_parquet(folder / "flights.parquet")
     flights = flights.sample(min(rows, len(flights)), random_state=0)
     X = flights[["carrier", "origin", "departure_hour"]]
     folded(f"flights (carrier, origin × hour), {len(X)} rows", X, flights["late"], np.ones(len(X)))
+
+
+TABLES = {"codling": of_codling, "ome": of_ome, "flights": of_flights}
 
 
 def main() -> None:
@@ -270,6 +338,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     asked_for = parser.parse_args()
     warnings.simplefilter("ignore")
     if asked_for.what == "simulated":
@@ -279,7 +348,7 @@ def main() -> None:
     elif asked_for.what == "time":
         run_time()
     else:
-        run_real(asked_for.data, asked_for.rows)
+        run_real(asked_for.data, asked_for.rows, asked_for.tables)
 
 
 if __name__ == "__main__":

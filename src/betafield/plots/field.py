@@ -50,8 +50,9 @@ class FieldDisplay:
     ----------
     grid : tuple of one or two arrays
         The points, one array per feature: (m,), or (n,) and (m,).
-    mean, low, high : arrays of shape (m,), (m, K) or (m, n)
-        The posterior mean and the ends of the credible interval; K classes, or a map.
+    mean, low, high : arrays of shape (m,), (m, K), (m, n) or (m, n, K)
+        The posterior mean and the ends of the credible interval; K classes or levels, or a map, or
+        one per level.
     features : tuple of one or two str
         Their names.
     events : tuple of str
@@ -71,12 +72,12 @@ class FieldDisplay:
     threshold : Threshold or None
         Where the one curve reaches a level: its interval is drawn as a bar.
     by : str or None
-        The category whose levels, `events`, have a curve each.
+        The category whose levels, `events`, have a curve or a map each.
 
     Attributes
     ----------
-    ax_ : Axes, or array of two
-        The curve, or the map of the mean and that of its uncertainty.
+    ax_ : Axes, or array of them
+        The curve, or the map of the mean and that of its uncertainty, or the map of every level.
     figure_ : Figure
 
     Examples
@@ -170,9 +171,9 @@ class FieldDisplay:
             are fixed at their medians. Without it, one feature of several is shown by partial
             dependence.
         by : str or int, default=None
-            A category whose levels have a curve with its interval each, along one feature: the five
-            levels with most trials, others at `at` or at their medians. Without a band, for one
-            class.
+            A category whose levels have a curve with its interval each, along one feature, or a map
+            of the mean each, of two `features`, with the same colours: the five levels with most
+            trials, other features at `at` or at their medians. Without a band, for one class.
         level : float, default=0.95
             The level of intervals and bands.
         lipschitz : float, default=None
@@ -205,7 +206,9 @@ class FieldDisplay:
             _require_one(model, lipschitz, threshold, class_)
             rest, chosen = (under, class_, grid_resolution), levels.largest(model, by)
             shown = cls._per_level(model, chosen, X, y, features, at, rest, level)
-            return shown.plot(ax=ax, show_places=show_places)
+            shown.plot(ax=ax, show_places=show_places)
+            _in_proportion(shown, model)
+            return shown
         asked = Question(model, X, y, features, at, under, class_, grid_resolution)
         mean, low, high = asked.believed(level)
         bins: tuple[Binned, ...] = ()
@@ -244,17 +247,17 @@ class FieldDisplay:
         rest: tuple[Any, ...],
         level: float,
     ) -> Self:
-        """Return the display with a curve per level."""
+        """Return the display with a curve or a map per level."""
         given = {} if at is None else dict(checks.instance("at", at, Mapping, AT))
         if chosen.name in given or chosen.column in given:
-            raise ValueError(f"at: found {chosen.name!r}, whose levels have a curve each")
+            raise ValueError(f"at: found {chosen.name!r}, whose levels are all shown")
         along = levels.axis(model, features)
         each = [
             Question(model, X, y, along, {**given, chosen.column: label}, *rest)
             for label in chosen.labels
         ]
         mean, low, high = (
-            np.stack(values, axis=1)
+            np.stack(values, axis=-1)
             for values in zip(*(one.believed(level) for one in each), strict=True)
         )
         fixed = {name: value for name, value in each[0].told.items() if name != chosen.name}
@@ -276,6 +279,10 @@ class FieldDisplay:
         if len(self.grid) == 1:
             axes = style.panels(ax, (6.4, 4.2))
             curves.draw(axes[0], self, show_places)
+        elif self.by is not None:
+            count = len(self.events)
+            axes = style.panels(ax, (1.6 + 3.2 * count, 3.6), ncols=count, sharex=True, sharey=True)
+            maps.draw_levels(axes, self, show_places)
         else:
             axes = style.panels(ax, (10.4, 4.2), ncols=2, sharex=True, sharey=True)
             maps.draw(axes, self, show_places)

@@ -1,4 +1,4 @@
-"""Which levels of a category have a curve of their own."""
+"""Which levels of a category have a curve or a map of their own."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def largest(model: SmoothBetaClassifier, by: Any, most: int = MOST) -> Levels:
 
 
 def axis(model: SmoothBetaClassifier, features: Any) -> Any:
-    """Return the one feature along the axis: that which is asked for, or the most relevant."""
+    """Return the features along the axes: one or two that are asked for, or the most relevant."""
     if features is not None:
-        rule = "one feature is needed where there is a curve per level"
-        is_one = isinstance(features, str | int | np.integer) or len(features) == 1
+        rule = "one feature is needed for a curve per level, or two for a map per level"
+        is_one = isinstance(features, str | int | np.integer) or len(features) in (1, 2)
         checks.require(is_one, "features", features, rule)
         return features
     varies = np.ptp(model.bounds_, axis=1) > 0.0

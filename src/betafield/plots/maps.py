@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from betafield.plots.shown import Shown
 
 Floats = npt.NDArray[np.float64]
+Ends = tuple[float | None, float | None]
 
 # Lines of equal value, about so many values; pieces of them beyond which they only confuse.
 CONTOURS, PIECES = 5, 24
@@ -37,12 +38,44 @@ def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
     axes[0].set_ylabel(style.shown(field.features[1]))
 
 
-def _draw_map(axes: Axes, field: Shown, values: Floats, colours: str) -> None:
-    x, y = field.grid
-    image = axes.pcolormesh(x, y, values, cmap=colours, shading="nearest", rasterized=True)
+def draw_levels(axes: list[Axes], field: Shown, show_places: bool) -> None:
+    """Draw a map of the mean per level, all with the same colours; on one of the axes, the first.
+
+    Lines of equal value are at the same values too.
+    """
+    assert field.by is not None
+    means, (x, y) = field.mean[..., : len(axes)], field.grid
+    ends = float(means.min()), float(means.max())
+    for k, each in enumerate(axes):
+        image = _draw_image(each, field, means[..., k], style.MEAN_MAP, ends)
+        if np.ptp(means[..., k]) > 1e-9:
+            _draw_contours(each, x, y, means[..., k], ends)
+        style.titled(each, field.events[k])
+        each.set_xlabel(style.shown(field.features[0]))
+        if show_places and field.places is not None:
+            draw_places(each, field.places, "white")
+    axes[0].set_ylabel(style.shown(field.features[1]) + style.fixed_at(field.at))
+    bar = axes[0].figure.colorbar(image, ax=axes, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label(field.by)
+
+
+def _draw_image(
+    axes: Axes, field: Shown, values: Floats, colours: str, ends: Ends = (None, None)
+) -> Any:
+    """Draw values as colours, from one end to the other, or as far as values go."""
+    (x, y), (least, most) = field.grid, ends
+    image = axes.pcolormesh(
+        x, y, values, cmap=colours, vmin=least, vmax=most, shading="nearest", rasterized=True
+    )
     for limit, along in ((axes.set_xlim, x), (axes.set_ylim, y)):
         low, high = float(along[0]), float(along[-1])
         limit(*((low, high) if low < high else style.padded(low, high)))
+    return image
+
+
+def _draw_map(axes: Axes, field: Shown, values: Floats, colours: str) -> None:
+    (x, y), image = field.grid, _draw_image(axes, field, values, colours)
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
     bar.outline.set_visible(False)
     if np.ptp(values) > 1e-9 and x[0] < x[-1] and y[0] < y[-1]:
@@ -68,11 +101,19 @@ def draw_chance(
             text.set_path_effects([withStroke(linewidth=1.4, foreground="0.25")])
 
 
-def _draw_contours(axes: Axes, x: Floats, y: Floats, values: Floats) -> None:
+def _draw_contours(
+    axes: Axes, x: Floats, y: Floats, values: Floats, ends: Ends = (None, None)
+) -> None:
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
 
-    levels = MaxNLocator(CONTOURS).tick_values(float(values.min()), float(values.max()))
+    low, high = float(values.min()), float(values.max())
+    least, most = (low if ends[0] is None else ends[0]), (high if ends[1] is None else ends[1])
+    levels = np.asarray(MaxNLocator(CONTOURS).tick_values(least, most))
+    if ends[0] is not None:
+        levels = levels[(levels >= low) & (levels <= high)]
+    if not levels.size:
+        return
     lines = axes.contour(x, y, values, levels=levels, colors="white", linewidths=0.8)
     if sum(len(pieces) for pieces in lines.allsegs) > PIECES:
         lines.remove()
