@@ -23,6 +23,7 @@ from betafield.answers.levels import differences
 from betafield.answers.lines import typical
 from betafield.observed import observed
 from betafield.plots import FieldDisplay
+from betafield.weighed import stretched_apart
 
 SITES = ["bonn", "kiel", "ulm", "jena", "trier"]
 
@@ -603,3 +604,63 @@ def test_a_number_among_words_at_the_start_of_a_file_is_refused_as_such(tmp_path
         SmoothBetaClassifier().fit_files(
             tmp_path / "trials.csv", outcome="died", features=["site", "dose"]
         )
+
+
+# Windows of residuals beside levels ----------------------------------------------------------
+
+
+@pytest.mark.long
+def test_windows_beside_levels_know_no_order_batches_or_files(tmp_path):
+    """A comb that all levels share, for which windows of residuals have much of the weight."""
+    rng = np.random.default_rng(0)
+    teeth = pd.DataFrame({"level": rng.choice(list("abcd"), 1_000), "x": rng.random(1_000)})
+    y = rng.random(1_000) < 0.5 + 0.4 * np.sign(np.sin(40.0 * teeth["x"]))
+    asked = pd.DataFrame({"level": list("abz"), "x": [0.1, 0.5, 0.9]})
+    whole = SmoothBetaClassifier(bounds=[(0, 1)]).fit(teeth, y)
+    table = whole.weights_
+    assert table["weight"][table["part"] == "windows"].sum() > 0.3
+    order, is_a = rng.permutation(1_000), (teeth["level"] == "a").to_numpy()
+    streamed = SmoothBetaClassifier(bounds=[(0, 1)])
+    for some in (is_a, ~is_a):
+        streamed.partial_fit(teeth[some], y[some], classes=[False, True])
+    whole.save(tmp_path / "teeth.beta")
+    others = [
+        SmoothBetaClassifier(bounds=[(0, 1)]).fit(teeth.iloc[order], y.to_numpy()[order]),
+        streamed.settle(),
+        betafield.load(tmp_path / "teeth.beta"),
+    ]
+    for other in others:
+        np.testing.assert_array_equal(answers(other, asked), answers(whole, asked))
+    draws = whole.draws(asked, 4_000, random_state=0)
+    means, low, high = answers(whole, asked)
+    np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.02)
+    np.testing.assert_allclose(np.quantile(draws, [0.05, 0.95], axis=0), [low, high], atol=0.04)
+
+
+def test_windows_beside_levels_are_told_by_the_categories_they_keep_apart(model):
+    features = model.field_.features
+    assert stretched_apart(np.array([1.0, 0.0, 0.0]), features) == ()
+    assert stretched_apart(np.array([1.0, 1e6, 0.0]), features) == (0,)
+    assert stretched_apart(np.array([1.0, 0.0, 1e6]), features) == (2,)
+
+
+# Maps ----------------------------------------------------------------------------------------
+
+
+def test_a_map_per_level_has_the_colours_of_all():
+    rng = np.random.default_rng(5)
+    places = X.assign(age=rng.random(len(X)))
+    two = SmoothBetaClassifier(method="process").fit(places, Y)
+    asked = {"features": ["dose", "age"], "at": {"old": True}, "grid_resolution": 4}
+    shown = FieldDisplay.from_estimator(two, by="site", **asked)
+    assert shown.mean.shape == (4, 4, 5)
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in shown.ax_] == list(
+        shown.events
+    )
+    assert len({axes.collections[0].get_clim() for axes in shown.ax_}) == 1
+    assert shown.ax_[0].collections[0].get_clim() == (shown.mean.min(), shown.mean.max())
+    alone = FieldDisplay.from_estimator(
+        two, **{**asked, "at": {"old": True, "site": shown.events[1]}}
+    )
+    np.testing.assert_allclose(shown.mean[..., 1], alone.mean)
+    plt.close("all")

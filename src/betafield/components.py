@@ -16,6 +16,7 @@ import numpy.typing as npt
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.smooth import SmoothField
+from betafield.weighed import stretched_apart
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -63,6 +64,8 @@ class Group(NamedTuple):
         Their numbers among the windows of residuals in use.
     effect : int or None
         The feature whose levels have effects of their own in these processes.
+    apart : tuple of int
+        Categories whose levels these windows keep apart.
     """
 
     part: str
@@ -72,6 +75,7 @@ class Group(NamedTuple):
     most: Floats
     windows: tuple[int, ...] = ()
     effect: int | None = None
+    apart: tuple[int, ...] = ()
 
     def named(self, names: tuple[str, ...]) -> str:
         """Return what they are called, given the names of all features."""
@@ -140,22 +144,26 @@ def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, window in enumerate(windows):
         alike.setdefault(_used(window.stretch > 0.0), []).append(i)
+    # Columns of categories come after the features, so that levels apart are a kind of their own.
     return [_joined(field, windows, some) for some in alike.values()]
 
 
 def _joined(field: SmoothField, windows: tuple[Window, ...], some: list[int]) -> Group:
-    varies, box = _varies(field), field.smooth[0].boxes[0]
-    reach = np.array([_reach(windows[i], box) for i in some])
+    varies, box, features = _varies(field), field.smooth[0].boxes[0], field.features
+    reach = np.full((len(some), features.number), np.inf)
+    reach[:, features.numeric] = [_reach(windows[i], box) for i in some]
     reach[:, ~varies] = np.inf
-    used = _used((windows[some[0]].stretch > 0.0) & varies)
+    looked_at, stretch = np.zeros(features.number, dtype=np.bool_), windows[some[0]].stretch
+    looked_at[features.numeric] = stretch[: len(box.axes)] > 0.0
     weight = float(sum(windows[i].weight for i in some))
-    return Group(WINDOWS, weight, used, reach.min(axis=0), reach.max(axis=0), tuple(some))
+    apart, ends = stretched_apart(stretch, features), (reach.min(axis=0), reach.max(axis=0))
+    return Group(WINDOWS, weight, _used(looked_at & varies), *ends, tuple(some), apart=apart)
 
 
 def _reach(window: Window, box: Box) -> Floats:
     """Return how far a window reaches along each feature about its middle, in its own units."""
     reach = np.full(len(box.axes), np.inf)
-    for a in np.flatnonzero(window.stretch > 0.0).tolist():
+    for a in np.flatnonzero(window.stretch[: len(reach)] > 0.0).tolist():
         half = 0.5 * window.width / window.stretch[a]
         low, high = own(box.axes[a], np.array([0.5 - half, 0.5 + half]))
         reach[a] = high - low
@@ -301,7 +309,7 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
     ]
     if said:
         return said
-    if field.options.method == "process" or field.features.categories.columns:
+    if field.options.method == "process" or not field.features.numeric:
         return [_said("the residuals of the process were not examined")]
     weight = percent(sum(group.weight for group in found))
     return [
@@ -327,18 +335,21 @@ def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
 
 def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
     """Return what windows of residuals say that look at some features."""
-    if len(group.features) == 1 and are_levels(field, group, known):
+    if len(group.features) == 1 and not group.apart and are_levels(field, group, known):
         return _differing(group._replace(effect=group.features[0]), known.names)
     may = "" if group.weight >= SURE else "may "
     weight = f"({percent(group.weight)} of the weight)"
     names = tuple(known.names[k] for k in group.features)
+    levels = tuple(known.names[k] for k in group.apart)
+    within = f", each level of {' and '.join(['{}'] * len(levels))} alone," if levels else ""
     if len(names) > SPELLED:
-        what = f"trials close to each other {may}deviate together from the process"
-        return Sentence(f"{what} {weight}")
+        what = f"trials close to each other{within} {may}deviate together from the process"
+        return Sentence(f"{what} {weight}", levels)
     near = " and ".join(
         f"{_between(group.least[k], group.most[k])} along {{}}" for k in group.features
     )
-    return Sentence(f"trials within {near} {may}deviate together from the process {weight}", names)
+    what = f"trials within {near}{within} {may}deviate together from the process"
+    return Sentence(f"{what} {weight}", (*names, *levels))
 
 
 def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
@@ -354,8 +365,9 @@ def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
     """
     (k,), smooth = group.features, field.smooth[0]
     values = np.unique(known.points[:, k])
-    widest = max(smooth.windows[i].width / smooth.windows[i].stretch[k] for i in group.windows)
-    apart = np.diff(smooth.boxes[0].axes[k].inside(values))
+    at = field.features.numeric.index(k)
+    widest = max(smooth.windows[i].width / smooth.windows[i].stretch[at] for i in group.windows)
+    apart = np.diff(smooth.boxes[0].axes[at].inside(values))
     is_repeated = known.trials.sum() >= REPEATED * len(values)
     return bool(is_repeated and (len(apart) == 0 or widest < apart.min()))
 

@@ -108,8 +108,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         The components in use, in order of decreasing `weight`. For a process: its `link`, the
         `units` of the features, the feature whose `levels` have their own effects, and its
         `length_scales` as fractions of the domain. For windows of residuals: how distances are
-        scaled, the width, and `tau`, the variance of what the process misses within them. For the
-        paper's windows: the `width` and, if it was learned, its leave-one-out `score`.
+        scaled, the categories whose `levels` they keep apart, the width, and `tau`, the variance
+        of what the process misses within them. For the paper's windows: the `width` and, if it
+        was learned, its leave-one-out `score`.
     length_scales_ : array of shape (d,)
         How far the influence of a trial reaches along each feature, in its own units. Not
         available with windows.

@@ -46,9 +46,21 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
         told = ("process", one.link, _units(one.scale), levels, lengths)
         rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)
-    rows += [("windows", "logit", first, "", nothing[0], *each[:4]) for each in smooth.windows]
+    for window in smooth.windows:
+        stretch, apart = np.full(d, np.nan), stretched_apart(window.stretch, features)
+        stretch[features.numeric] = window.stretch[: len(features.numeric)]
+        levels = ", ".join(str(names[a]) for a in apart)
+        rows.append(("windows", "logit", first, levels, nothing[0], stretch, *window[1:4]))
     table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]
+
+
+def stretched_apart(stretch: Floats, features: Features) -> tuple[int, ...]:
+    """Return the columns of categories whose levels windows of a stretch keep apart."""
+    known, levels = features.categories, stretch[len(features.numeric) :]
+    combined = [*((a,) for a in known.columns), *known.interactions]
+    held = (combined[k] for k in np.flatnonzero(levels > 0.0).tolist())
+    return tuple(sorted({a for each in held for a in each}))
 
 
 def _units(scale: tuple[str, ...]) -> str:

@@ -147,3 +147,17 @@ def test_variances_of_seen_and_unseen_levels(case):
         psi = P[:, effect.low] / fit.mode.basis.root[effect.low] * effect.root
         expected = np.sum((Q @ S) * Q, axis=1) + np.sum(psi**2, axis=1)
         np.testing.assert_allclose(law.latent(surface, new).narrow, expected, rtol=1e-6)
+
+
+@given(cases())
+@settings(max_examples=20, deadline=None)
+def test_covariances_of_points_equal_dense_matrices(case):
+    problem, theta = problem_of(case)
+    at = mode(theta, *problem)
+    found, (functions, P) = slopes(at, problem.rows), dense(problem, theta)
+    S = found.S.widened(found.moves, np.eye(len(theta)))
+    M = np.eye(P.shape[1]) + P.T @ (at.reading.information[:, None] * P)
+    whole = np.linalg.inv(M) + found.moves.T @ found.moves
+    some = problem.rows.x[::3]
+    both = design(functions, some), design(functions, problem.rows.x)
+    np.testing.assert_allclose(both[0].covariances(both[1], S), P[::3] @ whole @ P.T, atol=1e-8)

@@ -7,6 +7,7 @@ from scipy.stats import ttest_1samp
 
 from betafield.posteriors import LatentNormal
 from betafield.process import law, leaving, mixtures, scores
+from betafield.process.blocks import Arrangement, Column
 from betafield.process.design import matrix
 from betafield.process.fit import Problem, fit, fit_links, settled, weights
 from betafield.process.following import Following, Own
@@ -14,7 +15,7 @@ from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.links import LOGIT
 from betafield.process.model import Sums, build, find
-from betafield.process.residuals import Window, corrected, parts, residuals
+from betafield.process.residuals import Window, by_category, corrected, parts, residuals
 from betafield.process.rows import Rows, by_place
 
 SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
@@ -96,6 +97,81 @@ def test_scores_are_those_of_real_refits(make):
     assert np.abs(gaps).mean() < 0.02
     assert abs(np.mean(gaps)) < 0.01
     assert ttest_1samp(by_row, 0.0).pvalue > 0.001
+
+
+def sites(t, seed, *counts, truth=lambda x: 2.0 * np.sin(5 * x)):
+    """Trials of levels of columns, each with an intercept of its own."""
+    rng = np.random.default_rng(seed)
+    levels = [rng.integers(size, size=t) for size in counts]
+    x = rng.random(t)
+    f = truth(x) + sum(np.linspace(-1.0, 1.0, n)[at] for n, at in zip(counts, levels, strict=True))
+    codes = [at / (n - 1) for n, at in zip(counts, levels, strict=True)]
+    y, plain = rng.random(t) < expit(f), np.tile([0.0, 1.0], (t, 1))
+    rows = by_place(Rows(np.column_stack([x, *codes]), np.ones(t, np.int64), y * 1, plain))
+    return rows._replace(columns=tuple(Column(size) for size in counts))
+
+
+@pytest.mark.parametrize("counts", [(4,), (5, 2)], ids=["one column", "two columns"])
+def test_scores_beside_levels_are_those_of_real_refits(counts):
+    """Trials leave the process with its levels, and residuals of the others follow."""
+    rows = sites(160, 3, *counts)
+    found = fit(rows, LOGIT)
+    match = contest((found,), rows)
+    ways, whole = match.ways, len(WIDTHS) - 1
+    each = [(i, b) for i in range(len(ways)) for b in (0, 13, whole)]
+    wanted = [None, *(Window(i, b, 1.2) for i, b in each)]
+    entries = scores.entries(rows, np.arange(0, len(rows.x), 8))
+    logs = scores.by_trial(match, entries)
+    gaps = np.empty((len(wanted), len(entries.row)))
+    for at, i in enumerate(entries.row):
+        others = rows.taken(np.delete(np.arange(len(rows.x)), i))
+        again = (fit(others, LOGIT, found.theta),)
+        m, x = process_mean(again, rows.x[i : i + 1]), rows.x[i : i + 1]
+        left = residuals(process_mean(again, others.x), others)
+        for w, window in enumerate(wanted):
+            sums = (0.0, 0.0) if window is None else window_of(x, others, left, window, ways)
+            q = corrected(m, *sums, 1.2)[0]
+            score = logs[match.candidates.index(window), at]
+            gaps[w, at] = score - np.log(q if rows.k[i] else 1.0 - q)
+    assert np.abs(gaps).mean() < 0.02
+    assert np.abs(gaps.mean(axis=1)).max() < 0.01
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_windows_beside_levels_hold_all_of_them_or_one_of_each(columns):
+    rng = np.random.default_rng(8)
+    codes = rng.integers(3, size=(60, columns))
+    rows = np.column_stack([rng.random((60, 1)), codes / 2.0])
+    ways = by_category((np.ones(1),), columns)
+    assert len(ways) == (2 if columns == 1 else 4)
+    for way in ways:
+        near = np.abs(rows[:, 0] - 0.4) <= WIDTHS[15]
+        apart = way[1:] > 0.0
+        is_in = near & (codes[:, apart] == codes[7, apart]).all(axis=1)
+        at = np.column_stack([[0.4], rows[7:8, 1:]])
+        held = window_sums(at, rows, np.ones((60, 1), np.int64), way)[0, 15, 0]
+        assert held == is_in.sum()
+
+
+@pytest.mark.long
+def test_what_levels_share_and_is_rough_is_found_by_windows():
+    """Teeth that are narrower than trials of one level could tell; windows hold all levels."""
+    comb = lambda x: 2.5 * np.sign(np.sin(40.0 * x))
+    rows = sites(1_500, 1, 4, truth=comb)
+    levels = np.round(rows.x[:, 1] * 3.0)
+    given = table(rows)._replace(points=rows.x[:, :1], codes=levels[:, None])
+    given = given._replace(arrangement=Arrangement((0,), ((1,),)))
+    found = find(given, SQUARE[:1])
+    assert sum(w.weight for w in found.windows) > 0.5
+    assert sum(w.weight for w in found.windows if w.stretch[1] == 0.0) > 0.5
+    grid = np.linspace(0.01, 0.99, 99)
+    asked = np.column_stack([grid, np.ones(99)])
+    truth = expit(comb(grid) - 1.0 / 3.0)
+    plain, whole = (
+        mixtures.mean(build(given, SQUARE[:1], each).laws(asked))
+        for each in (found._replace(windows=()), found)
+    )
+    assert np.mean((whole - truth) ** 2) < 0.8 * np.mean((plain - truth) ** 2)
 
 
 def test_without_following_the_outcome_leaks():

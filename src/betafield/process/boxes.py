@@ -114,14 +114,15 @@ class Box(NamedTuple):
         """Return points (m, d) in units of the box, beyond it if they are."""
         if self.arrangement is not None:
             return self.beside(*self.arrangement.arranged(points))
-        return self._features(points)
+        return self.features(points)
 
     def beside(self, points: Floats, codes: Floats) -> Floats:
         """Return points in units of the box, and after them the coordinates of levels."""
         levels = [coordinates(*both) for both in zip(codes.T, self.levels, strict=True)]
-        return np.column_stack([self._features(points), *levels])
+        return np.column_stack([self.features(points), *levels])
 
-    def _features(self, points: Floats) -> Floats:
+    def features(self, points: Floats) -> Floats:
+        """Return the features of points (m, d) in units of the box."""
         x = np.empty((len(points), len(self.axes)))
         for a, axis in enumerate(self.axes):
             x[:, a] = axis.inside(points[:, a])

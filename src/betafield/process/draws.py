@@ -126,7 +126,7 @@ class Fields:
     def _noises(self) -> dict[int, Noise]:
         box = self.smooth.boxes[0]
         d = len(box.axes)
-        sides = {BEYOND: d, LEVELS: d, WINDOWS: dimensions(box.kinds, d)}
+        sides = {BEYOND: d, LEVELS: d, WINDOWS: dimensions(box.kinds, d) + len(box.levels)}
         return {each: Noise(self.seed, each, self.size, side) for each, side in sides.items()}
 
     # The processes.

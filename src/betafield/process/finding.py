@@ -89,10 +89,11 @@ def find(
     """
     processes = _processes(sums, bounds, scale)
     # Windows would take what a group or a row shares for something of its place.
-    # Of levels of categories, residuals are taken to be effects.
-    is_shared = sums.group is not None or sums.codes is not None
-    if not with_windows or is_shared or sums.is_apart:
+    is_shared = sums.group is not None or sums.is_apart or not len(bounds)
+    if not with_windows or is_shared:
         return _found(_unsure(processes))
+    if sums.codes is not None:
+        return _beside_levels(sums, _unsure(processes))
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
     spacings = _spacings(sums, levels, processes[0].box)
@@ -106,6 +107,14 @@ def find(
         if _is_better(joint, outcome, processes[0], result):
             processes, match, result = [joint], other, outcome
     return _weighed(_found(processes), match, result, _with_levels(sums, levels))
+
+
+def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
+    """Return processes with levels of categories, and windows: of all levels, and of each."""
+    match = _contest(processes, sums.rows(processes[0].box, FINE), None)
+    kept = weighed(scored(match))
+    windows = _windows(match, [kept]) if len(kept[0]) > 1 else []
+    return _found(processes)._replace(windows=tuple(windows))
 
 
 def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:
@@ -187,7 +196,7 @@ def _component(process: Process) -> Component:
     return Component(link.name, prior.smoothness, theta, scale, effect, rows.correlation)
 
 
-def _contest(processes: list[Process], fine: Rows, spacings: Floats) -> Contest:
+def _contest(processes: list[Process], fine: Rows, spacings: Floats | None) -> Contest:
     fits = tuple(process.fit for process in processes)
     xs = tuple(places([process.box for process in processes], fine))
     return contest(fits, fine, xs, spacings)
@@ -204,9 +213,22 @@ def places(boxes: list[Box], rows: Rows) -> list[Floats]:
     """Return where rows of the first box are in every box."""
     if all(box is boxes[0] for box in boxes):
         return [rows.x] * len(boxes)
+    if rows.columns:
+        return _beside(boxes, rows)
     xs = inside(boxes, boxes[0].outside(rows.x))
     is_own = [box is boxes[0] for box in boxes]
     return [rows.x if own else np.clip(x, 0.0, 1.0) for x, own in zip(xs, is_own, strict=True)]
+
+
+def _beside(boxes: list[Box], rows: Rows) -> list[Floats]:
+    """Return the same with levels of categories, which have the same coordinates in every box."""
+    own, levels = boxes[0].outside(rows.x[:, : rows.d]), rows.x[:, rows.d :]
+    found = {id(boxes[0]): rows.x}
+    for box in boxes:
+        if id(box) not in found:
+            x = np.clip(box.features(own), 0.0, 1.0)
+            found[id(box)] = np.column_stack([x, levels])
+    return [found[id(box)] for box in boxes]
 
 
 # Levels ------------------------------------------------------------------------------------

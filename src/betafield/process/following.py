@@ -15,7 +15,7 @@ hash.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from betafield._locks import cached
 from betafield.process import linear
 from betafield.process.basis import Basis, Effects
-from betafield.process.design import design, matrix, without_effects
+from betafield.process.design import design, matrix, pooled, without_effects
 from betafield.process.fit import Fit, hashes
 from betafield.process.ladder import Left, Values, window_means
 from betafield.process.leaving import joint_covariance
@@ -208,9 +208,18 @@ class Following:
         return Cells(x, weight, P, _numbers(x, self.sides), of)
 
     @cached
-    def covariance(self) -> Floats:
+    def covariance(self) -> Any:
         """The joint covariance of coefficients and hyper-parameters."""
         return joint_covariance(self.fit)
+
+    @cached
+    def some(self) -> Index:
+        """Rows that stand for all: those of lowest hash."""
+        return np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
+
+    def moves_of_levels(self, queries: Floats, own: Own) -> MovesOfLevels:
+        """Return how the others move if there are levels of categories."""
+        return MovesOfLevels(self, queries, own)
 
 
 class Averaged(NamedTuple):
@@ -358,6 +367,60 @@ class Moves:
         """The effects of levels in φ̃′·turned of what is left out; in the last column of none, 0."""
         effects = self.following.fit.mode.basis.root[-1] * self.turned[:, self._turned.shape[1] :]
         return np.column_stack([effects, np.zeros(len(effects))])
+
+
+@dataclass(frozen=True, eq=False)
+class MovesOfLevels:
+    """The same as `Moves` of single trials, if there are levels of categories.
+
+    Covariances with the levels, averaged over some rows in the place of cells.
+
+    Parameters
+    ----------
+    following : Following
+    queries : array of shape (q, d + columns)
+        Where a trial of score 1 is left out.
+    own : Own
+        What it is of its row.
+    """
+
+    following: Following
+    queries: Floats
+    own: Own
+
+    def means(self, stretch: Floats) -> Floats:
+        """Return the mean of C over the windows of every width, shape (q, widths)."""
+        key = tuple(stretch.tolist())
+        if key not in self._kept:
+            rows, some = self.following.rows, self.following.some
+            each = Values(self._covariances, np.arange(len(self.queries)), np.arange(len(some)))
+            asked = self.queries, rows.x[some], each, self.following.follow[some], stretch
+            found = window_means(*asked, self.own.left(self._of, self._here), rows.kinds)
+            self._kept[key] = _filled(found, self._here, stretch)
+        return self._kept[key]
+
+    @cached
+    def _kept(self) -> dict[tuple[float, ...], Floats]:
+        return {}
+
+    @cached
+    def _of(self) -> Ints:
+        """Which of some rows every row is, −1 if it is none."""
+        of = np.full(len(self.following.rows.x), -1)
+        of[self.following.some] = np.arange(len(self.following.some))
+        return of
+
+    @cached
+    def _here(self) -> Floats:
+        """The variance at the query."""
+        basis = self.following.fit.mode.basis
+        return pooled(basis, self.queries).forms(self.following.covariance)
+
+    @cached
+    def _covariances(self) -> Floats:
+        basis, x = self.following.fit.mode.basis, self.following.rows.x[self.following.some]
+        asked = pooled(basis, self.queries)
+        return asked.covariances(pooled(basis, x), self.following.covariance)
 
 
 def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:

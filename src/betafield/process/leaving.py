@@ -11,6 +11,8 @@ what lies between mean and mode as laws are (`law.shift`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,7 @@ from betafield.process.design import Design, design
 from betafield.process.fit import Fit
 from betafield.process.law import shift
 from betafield.process.likelihood import success
+from betafield.process.pooled import Spread
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -43,14 +46,16 @@ def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:
     return mean - pull * s.rest, mean + pull * s.q, np.sqrt(v / _left(v, w))
 
 
-def _variances(phi: Design, covariance: Floats) -> Floats:
+def _variances(phi: Design, covariance: Any) -> Floats:
     """Return variances of f, none of which rounding makes negative where trials are many."""
     return np.maximum(phi.forms(covariance), 0.0)
 
 
-def joint_covariance(fit: Fit) -> Floats:
+def joint_covariance(fit: Fit) -> Any:
     """Return S + J′HJ, the covariance of the coefficients with that of the hyper-parameters."""
     moves = fit.slopes.moves
+    if isinstance(fit.slopes.S, Spread):
+        return fit.slopes.S.widened(moves, fit.covariance)
     turned = np.ascontiguousarray(moves.T)
     spread = linear.product(linear.product(turned, fit.covariance), moves)
     return np.asarray(fit.slopes.S + 0.5 * (spread + spread.T))

@@ -330,6 +330,30 @@ class Pooled:
             found += (linear.product(J, S.theta) * J).sum(axis=1)
         return np.asarray(found)
 
+    def covariances(self, other: Pooled, S: Spread) -> Floats:
+        """Return φ̃′Sφ̃ of every point and every other one; all levels were seen.
+
+        e′S₀e, and within a level of the longest column ψ′R_cR_c′ψ more.
+        """
+        E, F = (reduced(each._core, each._at, *each._last, S.R, S.H)[0] for each in (self, other))
+        found = linear.product(linear.product(E, S.core), np.ascontiguousarray(F.T))
+        A, B = self._rooted(S), other._rooted(S)
+        is_one = self._at[:, None] == other._at
+        found += np.where(is_one, linear.product(A, np.ascontiguousarray(B.T)), 0.0)
+        if S.moves.size:
+            J, K = (each.products(np.ascontiguousarray(S.moves.T)) for each in (self, other))
+            found += linear.product(linear.product(J, S.theta), np.ascontiguousarray(K.T))
+        return np.asarray(found)
+
+    @property
+    def _at(self) -> Ints:
+        """The levels of the longest column."""
+        return self.which[self.layout.last]
+
+    def _rooted(self, S: Spread) -> Floats:
+        """Return R_c′ψ of every point."""
+        return np.asarray(np.einsum("rij,ri->rj", S.R[self._at], self._psi(self.layout.last)))
+
     def unseen(self) -> list[tuple[int, Floats]]:
         """Return ψ at points whose level was never seen, 0 elsewhere, for columns with such."""
         found = []

@@ -39,6 +39,9 @@ NEVER = 1e-6
 LEAST_STRETCH = 1.0 / 512.0
 # Stretches that differ by less than this are alike.
 ALIKE = 0.7
+# By which coordinates of categories, whose levels are up to 10,000 in [0, 1], are multiplied so
+# that no finite window holds two levels.
+APART = 1e6
 
 
 class Residuals(NamedTuple):
@@ -118,6 +121,17 @@ def stretches(
         _within(lengths, a, 1.0 / apart[a]) for a in np.flatnonzero(np.isfinite(apart)).tolist()
     ]
     return (np.ones(d), *unequal, *each, *by_level)
+
+
+def by_category(ways: tuple[Floats, ...], columns: int) -> tuple[Floats, ...]:
+    """Return the stretches of features (d,) with columns of categories after them.
+
+    All levels together; levels of each column apart, all features looked at; and of all columns.
+    """
+    together = [np.append(way, np.zeros(columns)) for way in ways]
+    kept = list(np.eye(columns)) + [np.ones(columns)] * (columns > 1)
+    whole = [way for way in ways if way.min() > 0.0]
+    return (*together, *(np.append(way, APART * each) for each in kept for way in whole))
 
 
 def _relative(lengths: Floats) -> Floats:

@@ -28,9 +28,9 @@ from scipy.special import expit
 
 from betafield._locks import cached
 from betafield.process import law, leaving, linear
-from betafield.process.design import matrix, product
+from betafield.process.design import design, matrix, product
 from betafield.process.fit import Fit, hashes, weights
-from betafield.process.following import Following, Moves, Own
+from betafield.process.following import Following, Moves, MovesOfLevels, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
 from betafield.process.likelihood import polynomial, success
@@ -39,6 +39,7 @@ from betafield.process.residuals import (
     TAUS,
     Residuals,
     Window,
+    by_category,
     log_odds,
     parts,
     residuals,
@@ -118,7 +119,8 @@ class Contest:
     @cached
     def ways(self) -> tuple[Floats, ...]:
         """The stretches of windows."""
-        return stretches(self.best.lengths, self.spacings, self.rows.kinds)
+        ways = stretches(self.best.lengths, self.spacings, self.rows.kinds)
+        return by_category(ways, len(self.rows.columns)) if self.rows.columns else ways
 
     @cached
     def following(self) -> Following:
@@ -323,9 +325,11 @@ class Leaving:
         return product(fit.mode.basis, x, self.match.following.covariance)
 
     @cached
-    def _moves(self) -> Moves:
+    def _moves(self) -> Moves | MovesOfLevels:
         """How the others move if a trial of score 1 leaves."""
         x = self.match.rows.x[self.rows]
+        if self.match.rows.columns:
+            return self.match.following.moves_of_levels(x, self._own)
         return self.match.following.moves(x, self._turned, self._own)
 
     @cached
@@ -338,9 +342,13 @@ class Leaving:
     def _pull(self) -> Floats:
         """A = g/(1 − vw) of every entry."""
         fit, some = self.match.best, self.match.rows.taken(self.rows)
-        P = matrix(fit.mode.basis, some.x)
-        v = (self._turned * P).sum(axis=1)
-        f = linear.product(P, fit.mode.b[:, None])[:, 0]
+        if some.columns:
+            phi = design(fit.mode.basis, some.x)
+            f, v = phi.values(fit.mode.b), phi.forms(self.match.following.covariance)
+        else:
+            P = matrix(fit.mode.basis, some.x)
+            v = (self._turned * P).sum(axis=1)
+            f = linear.product(P, fit.mode.b[:, None])[:, 0]
         s = success(f, some.context, fit.problem.link)
         left = s.ratio / np.maximum(1.0 - v * s.first * s.ratio, LEAST_LEFT)
         score = np.where(self.given.is_success, s.rest[self.which], -s.q[self.which])

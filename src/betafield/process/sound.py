@@ -22,17 +22,17 @@ SMOOTHNESS = (0.1, 100.0)
 MOST_NODES, HEAVIEST = 64, 1e6
 
 
-def require_sound(found: Found, d: int, extra: int = 0) -> None:
+def require_sound(found: Found, d: int, extra: int = 0, columns: int = 0) -> None:
     """Raise unless this can have been found for d features.
 
-    Categories have `extra` hyper-parameters.
+    So many columns of categories have `extra` hyper-parameters.
     """
     if not found.components:
         raise ValueError("found: no process; at least one is needed")
     for component in found.components:
         _require_process(component, d, extra)
     for window in found.windows:
-        _require_window(window, d)
+        _require_window(window, d, columns)
     _require_nodes(found)
     sizes = {window.others.size for window in found.windows}
     if len(sizes) > 1 or not _together(found.windows) <= 1.0 + 1e-9:
@@ -81,9 +81,13 @@ def _require_process(component: Component, d: int, extra: int = 0) -> None:
         raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is not a process")
 
 
-def _require_window(window: Window, d: int) -> None:
+def _require_window(window: Window, d: int, columns: int = 0) -> None:
     stretch, width, tau, weight, others = window
-    is_sound = stretch.shape == (d,) and stretch.min() >= 0.0 and 0.0 < stretch.max() <= STRETCHED
+    is_sound = (
+        stretch.shape == (d + columns,)
+        and stretch.min() >= 0.0
+        and 0.0 < stretch.max() <= STRETCHED
+    )
     each = np.array([weight, *others])
     is_sound &= others.shape in ((0,), (1 + d,)) and np.all((each >= 0.0) & (each <= 1.0))
     if not (is_sound and width >= 0.0 and 0.0 < tau <= FAR):

@@ -194,7 +194,7 @@ def embedded(points: Floats, stretch: Floats, kinds: Kinds, with_all: bool = Fal
     """Return points where distances are straight, the features that are looked at stretched.
 
     One coordinate of a line, two of a circle of circumference 1, three of a sphere on which it is
-    1 from pole to pole.
+    1 from pole to pole. What comes after the features, levels of categories, is a line.
 
     Examples
     --------
@@ -203,7 +203,8 @@ def embedded(points: Floats, stretch: Floats, kinds: Kinds, with_all: bool = Fal
     [[0.0, 1.0]]
     """
     columns = []
-    for a, kind in enumerate(kinds):
+    every = (*kinds, *(LINE,) * (len(stretch) - len(kinds)))
+    for a, kind in enumerate(every):
         x, s = points[:, a], float(stretch[a])
         if (s == 0.0 and not with_all) or kind == LONGITUDE:
             continue

@@ -211,7 +211,8 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
     d, is_grouped = len(field.features.numeric), field.sums.is_grouped
     extra = field.n_parameters
     for one in each:
-        require_sound(one, d, extra)
+        known = field.features.categories
+        require_sound(one, d, extra, len(known.columns) + len(known.interactions))
         effects = {component.effect == d for component in one.components}
         is_effect = is_grouped and not extra
         require(effects == {is_effect}, "found", "effects of groups", "those of its trials")
