@@ -813,7 +813,7 @@ def test_a_point_outside_the_bounds_is_refused_by_its_row(tmp_path):
     table = trials()
     table.loc[345, "age"] = 500
     path = write(table, tmp_path / "a.csv")
-    said = [f"line 347 of {path}, column 1: found 500.0", "bounds"]
+    said = [f"line 347 of {path}, column 'age': found 500.0", "bounds"]
     with refused(ValueError, *said, bounds=[(0, 1), (0, 100)]) as model:
         model.fit_files(path, features=NAMES, outcome="died", batch_rows=64)
 
