@@ -27,8 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 # Features up to which sums of cosines are quicker.
 FEW = 3
-# Functions per row from which rows are few.
-SPARSE = 1.5
+# Functions per row from which rows are few, and trials of a row up to which that is of use.
+SPARSE, MANY = 1.5, 1e4
 # Rows of a dense matrix that are made at a time, and entries that are kept at the most.
 BLOCK, MOST_KEPT = 4_096, 1 << 24
 
@@ -319,12 +319,13 @@ def design(basis: Basis, x: Floats) -> Design:
     return plain if basis.effects is None else Levelled(plain, basis, x)
 
 
-def of_rows(basis: Basis, x: Floats) -> Design:
-    """Return the same of the rows of a fit: few of them have a form of their own.
+def of_rows(basis: Basis, x: Floats, most: float) -> Design:
+    """Return the same of the rows of a fit, with so many trials in one at the most.
 
-    Answers have not, for they would depend on what is asked together.
+    Few rows have a form of their own. Answers have not, for they would depend on what is asked
+    together; nor rows of so many trials that what is outside their space would be rounding.
     """
-    is_few = SPARSE * len(x) <= len(basis.root)
+    is_few = SPARSE * len(x) <= len(basis.root) and most <= MANY
     return Few(matrix(basis, x)) if is_few and basis.layout is None else design(basis, x)
 
 

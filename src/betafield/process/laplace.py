@@ -123,7 +123,7 @@ def mode(
 ) -> Mode:
     """Return the mode for these hyper-parameters; `near` are latent values to start from."""
     functions = basis(theta, prior)
-    phi = of_rows(functions, rows.x)
+    phi = _design(functions, rows)
     f = np.zeros(len(rows.x)) if near is None else near
     reading = read(f, rows, link)
     _, b = _scored(phi, f, reading, reading.information)
@@ -155,6 +155,10 @@ def mode(
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
     return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
+
+
+def _design(functions: Basis, rows: Rows) -> Design:
+    return of_rows(functions, rows.x, float(rows.n.max(initial=0.0)))
 
 
 class _Point(NamedTuple):
@@ -235,7 +239,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
     if isinstance(mode.curvature, Blocked):
         return _of_blocks(mode, mode.curvature, rows)
-    phi, G, b = of_rows(mode.basis, rows.x), mode.basis.slope, mode.b
+    phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
@@ -248,7 +252,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
 
 def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
     """Return the same with levels of categories: M₀⁻¹ is never made."""
-    phi, G, b = of_rows(mode.basis, rows.x), mode.basis.slope, mode.b
+    phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
     S = curvature.spread()
     leverages = phi.forms(S)
     moves = np.stack([curvature.solve(row) for row in G * b])
