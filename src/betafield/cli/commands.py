@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import betafield.cli.options as options
+import betafield.cli.spelling as spelling
 import betafield.cli.terminal as terminal
 from betafield.cli.layout import GENERAL, Command, Group
 from betafield.cli.serving import backup, serve, tokens
@@ -149,18 +150,18 @@ def fit(
     context = None if distortion is None else distortion.context()
     settings = {
         "method": method,
-        "bandwidth": options.number_or_name(bandwidth),
+        "bandwidth": spelling.number_or_name(bandwidth),
         "lipschitz": lipschitz,
         "metric": metric,
-        "scale": options.scale(scale),
-        "prior": options.numbers("--prior", prior),
+        "scale": spelling.scale(scale),
+        "prior": spelling.numbers("--prior", prior),
         "sharing": sharing,
-        "monotonic_cst": options.monotonic(monotonic),
-        "categorical_features": options.names(categorical) or "from_dtype",
-        "interactions": [tuple(options.names([each]) or ()) for each in interactions or ()],
-        "missing": options.missing(missing, drop_missing),
-        "periodic": options.periodic(periodic),
-        "geographic": options.geographic(geographic),
+        "monotonic_cst": spelling.monotonic(monotonic),
+        "categorical_features": spelling.names(categorical) or "from_dtype",
+        "interactions": [tuple(spelling.names([each]) or ()) for each in interactions or ()],
+        "missing": spelling.missing(missing, drop_missing),
+        "periodic": spelling.periodic(periodic),
+        "geographic": spelling.geographic(geographic),
     }
     asked = settings["categorical_features"]
     target = out or reading.stem(files[0]) + ".beta"
@@ -168,8 +169,8 @@ def fit(
     is_dropped = settings["missing"] == "drop"
     with reading.tables(files, separator, is_dropped) as given:
         taken = () if distortion is None else distortion.columns
-        columns = reading.columns(given, options.names(features), outcome, counted, taken, asked)
-        domain = options.bounds(bounds, reading.numbers(given, columns, asked))
+        columns = reading.columns(given, spelling.names(features), outcome, counted, taken, asked)
+        domain = spelling.bounds(bounds, reading.numbers(given, columns, asked))
         label, told = reading.success(given, columns, success, asked)
         for found in () if quiet else [*columns.guessed, *told]:
             terminal.note(f"guessed {found}")
@@ -257,9 +258,9 @@ def predict(
     import betafield.cli.predicting as predicting
 
     wanted = predicting.Wanted(
-        options.level(level),
-        options.probability("--above", above),
-        options.positive("--band", band),
+        spelling.level(level),
+        spelling.probability("--above", above),
+        spelling.positive("--band", band),
         distortions.under(under),
     )
     named = maps.form(geojson, geotiff, kind, grid)
@@ -297,8 +298,8 @@ def average(
     import betafield.cli.reading as reading
     import betafield.cli.writing as writing
 
-    above = options.probability("--above", above)
-    wanted = averaging.Areas(area, weights, options.level(level), above)
+    above = spelling.probability("--above", above)
+    wanted = averaging.Areas(area, weights, spelling.level(level), above)
     target, form = answering.answers_to(model, (None, by), (out, kind, force), "--by")
     fitted, watched = answering.loaded(model), terminal.is_watched(target)
     with reading.tables([by], separator, drop_missing) as given:
@@ -332,9 +333,9 @@ def report(
     import betafield.cli.writing as writing
 
     settings = {
-        "level": options.level(level),
-        "lipschitz": options.positive("--lipschitz", lipschitz),
-        "above": options.probability("--above", above),
+        "level": spelling.level(level),
+        "lipschitz": spelling.positive("--lipschitz", lipschitz),
+        "above": spelling.probability("--above", above),
     }
     target = out or reading.stem(model) + ".html"
     writing.require_free(target, force, [model])
@@ -407,7 +408,7 @@ def plan(
         betafield plan --error 0.05 --features 2 --lipschitz 1
         betafield plan model.beta --grid 20 --lipschitz 1 --width 0.1
     """
-    options.positive("--lipschitz", lipschitz)
+    spelling.positive("--lipschitz", lipschitz)
     if model is None:
         _require_absent(
             "with a model", **{"--grid": grid, "--at": at, "--out": out, "--format": kind}
@@ -422,10 +423,10 @@ def plan(
     _require_absent(
         "without a model", **{"--error": error, "--trials": trials, "--features": features}
     )
-    options.positive("--width", width)
+    spelling.positive("--width", width)
     target, form = answering.answers_to(model, (grid, at), (out, kind, force))
     fitted = answering.loaded(model)
-    ask = predicting.Certificates(fitted, lipschitz, options.level(level), width)
+    ask = predicting.Certificates(fitted, lipschitz, spelling.level(level), width)
     where = answering.Where(grid, at, separator, drop_missing)
     answering.write_answers(fitted, ask, where, None, target, form)
     terminal.note(ask.words())

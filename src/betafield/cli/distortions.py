@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from betafield.cli.options import fraction, number
+from betafield.cli.spelling import fraction, number
 from betafield.cli.usage import UsageError
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from betafield.cli.options import fraction
+from betafield.cli.spelling import fraction
 from betafield.cli.usage import UsageError
 
 # What happened or did not, beside whatever the other outcome is called.

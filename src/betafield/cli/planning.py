@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import betafield.cli.options as options
+import betafield.cli.spelling as spelling
 from betafield.cli.usage import UsageError
 
 
@@ -21,7 +21,7 @@ def planned(
 
     known: dict[str, Any] = {"metric": metric, "background": background}
     if features is not None and error is not None and trials is None:
-        options.positive("--error", error)
+        spelling.positive("--error", error)
         needed = guarantees.trials_needed(error**2, features, lipschitz, **known)
         return _in_words(needed, error, features, lipschitz)
     if features is not None and error is None and trials is not None:

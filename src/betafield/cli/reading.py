@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import betafield.cli.options as options
 import betafield.cli.outcomes as outcomes
+import betafield.cli.spelling as spelling
 from betafield.cli.terminal import is_watched, progress
 from betafield.cli.usage import UsageError
 
@@ -76,7 +76,7 @@ def tables(
         raise UsageError("FILE: found - twice; standard input can be read only once")
     with contextlib.ExitStack() as stack:
         real = [stack.enter_context(_spooled(p, _suffix)) if p == "-" else p for p in paths]
-        given = Given(real, options.separator(separator), drop_missing)
+        given = Given(real, spelling.separator(separator), drop_missing)
         for file in given.files():
             _require_text(file)
         yield given

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import betafield.cli.options as options
+import betafield.cli.spelling as spelling
 import betafield.cli.terminal as terminal
 from betafield.cli.usage import UsageError
 
@@ -82,7 +83,7 @@ def _fixed(given: list[str] | None) -> dict[str, float] | None:
         name, equals, value = text.rpartition("=")
         if not equals or name in found:
             raise UsageError(f"--fixed: found {text!r}; NAME=VALUE is needed, once per feature")
-        found[name] = options.number("--fixed", value)
+        found[name] = spelling.number("--fixed", value)
     return found
 
 
