@@ -536,7 +536,7 @@ BAD_UPDATES = {
     "mapping": (lambda _: {"age": 30}, True, None, TypeError, "pull: found dict"),
     "number": (lambda _: 0.5, True, None, TypeError, "pull: found float"),
     "foreign": (
-        lambda _: made("continuum").pull(n=2)[1], True, None, ValueError, "of another bandit"
+        lambda _: made("continuum").pull(n=2)[1], True, None, ValueError, "from another bandit"
     ),
     "NaN": (lambda p: p[1], np.nan, None, ValueError, "success: found NaN"),
     "two": (lambda p: p[1], 2, None, ValueError, "success: found 2"),

@@ -218,7 +218,7 @@ def test_fixed_values_are_kept_and_the_rest_is_chosen():
 
 def test_observed_features_must_be_fixed_and_are_learned_from():
     experiment = made(LevelSet(0.5), observed=["y"])
-    with pytest.raises(ValueError, match=r"found no value of 'y', which is observed"):
+    with pytest.raises(ValueError, match=r"found no value for 'y'; it is observed"):
         experiment.ask()
     played(experiment, 20, fixed={"y": -0.5})
     assert all(trial["y"] == -0.5 for trial in experiment.trials())

@@ -372,7 +372,7 @@ def test_shapes_must_be_positive(shapes):
 def test_what_cannot_be_is_refused():
     u, v = Unknown(1, 9), Unknown(1, 9)
     cases = [
-        (lambda: contexts.pooled(u), "size: found Unknown.*no rate"),
+        (lambda: contexts.pooled(u), "size: found Unknown.*not a rate"),
         (lambda: contexts.affine(u, 0.1), "gain: found Unknown"),
         (lambda: contexts.randomized_response(u, u), "truth and yes: found"),
         (lambda: contexts.guess_lapse(0.5, [u, v]), "lapse: found 2 different Unknown"),
