@@ -31,9 +31,9 @@ from betafield.cli import (
     UsageError,
     distortions,
     main,
-    options,
     predicting,
     reference,
+    spelling,
     terminal,
     writing,
 )
@@ -316,6 +316,7 @@ def test_all_options_of_the_model_arrive(say):
     assert found.bounds_.tolist() == [[-10.0, 30.0], [-20.0, 20.0]]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("here")
 def test_what_may_be_wrong_with_the_trials_is_a_note(say):
     write_csv("flat.csv", ["x", "c", "y"], [0, 1, 2, 3], [7] * 4, [0, 1, 1, 0])
@@ -1384,23 +1385,23 @@ def test_the_paper_is_run_from_a_checkout(tmp_path):
 )
 def test_names_are_read_as_they_are_written(names):
     quoted = ",".join('"' + name.replace('"', '""') + '"' for name in names)
-    assert options.names([quoted]) == names
+    assert spelling.names([quoted]) == names
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_are_read_to_the_last_digit(value):
-    assert options.number("--x", repr(value)) == value
+    assert spelling.number("--x", repr(value)) == value
 
 
 @given(st.integers(-1000, 1000), st.integers(1, 1000))
 def test_fractions_are_numbers(over, under):
-    assert options.number("--x", f"{over}/{under}") == over / under
+    assert spelling.number("--x", f"{over}/{under}") == over / under
 
 
 @pytest.mark.parametrize("text", ["", "a", "1/0", "nan", "inf", "1,2", "0x10"])
 def test_what_is_no_number_is_refused(text):
     with pytest.raises(UsageError, match="--x: found"):
-        options.number("--x", text)
+        spelling.number("--x", text)
 
 
 @pytest.mark.parametrize(
@@ -1430,4 +1431,4 @@ def test_every_context_has_its_options(given, expected):
 
 
 def fraction(text):
-    return options.number("--x", text)
+    return spelling.number("--x", text)

@@ -911,6 +911,7 @@ def test_without_dask_the_import_says_how_to_get_it():
     assert last == "ImportError: dask is needed for this: pip install '.[dask]' in a checkout"
 
 
+@pytest.mark.long
 def test_one_machine_does_not_import_dask():
     code = (
         "import sys; from betafield import SmoothBetaClassifier\n"

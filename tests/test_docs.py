@@ -406,6 +406,7 @@ def built(folder):
     return folder
 
 
+@pytest.mark.long
 def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_path):
     site = built(tmp_path)
     pages = list(site.rglob("*.html"))

@@ -94,6 +94,7 @@ def test_the_quick_run_draws_and_keeps_its_numbers(quick, sizes):
     assert kept["checks"]["1-D slope"]["value"] == sbp["l2"]["slope"]
 
 
+@pytest.mark.long
 def test_a_second_run_computes_nothing(quick, sizes, monkeypatch, capsys):
     monkeypatch.setattr(measures, "measure", lambda **_: pytest.fail("computed again"))
     status = main(["--quick", "--cache", str(quick)], sizes)

@@ -834,6 +834,7 @@ def test_a_map_is_palest_where_the_field_is_least_sure():
 # Without matplotlib ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_matplotlib_is_needed_only_to_draw():
     code = """
 import sys

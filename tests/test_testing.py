@@ -27,6 +27,7 @@ def test_bands_hold_at_every_level():
         assert found.simultaneous.width > found.pointwise.width > found.credible.width
 
 
+@pytest.mark.long
 @pytest.mark.no_cover
 def test_shares_and_errors_are_those_of_the_data_sets():
     """One window over everything: S is binomial, so that the coverage is a finite sum."""

@@ -111,7 +111,7 @@ def sites(t, seed, *counts, truth=lambda x: 2.0 * np.sin(5 * x)):
     return rows._replace(columns=tuple(Column(size) for size in counts))
 
 
-@pytest.mark.parametrize("counts", [(4,), (5, 2)], ids=["one column", "two columns"])
+@pytest.mark.parametrize("counts", [(4,), pytest.param((5, 2), marks=pytest.mark.long)])
 def test_scores_beside_levels_are_those_of_real_refits(counts):
     """Trials leave the process with its levels, and residuals of the others follow."""
     rows = sites(160, 3, *counts)

@@ -102,6 +102,7 @@ def test_a_grid_is_over_ranges_at_every_level_or_at_those_that_are_named(client)
     assert along.json()["mean"] == one["mean"]
 
 
+@pytest.mark.long
 def test_a_study_goes_on_after_a_crash_with_the_same_ask(tmp_path):
     file = tmp_path / "study.db"
     with Server(file) as first, first.client() as client:
