@@ -13,11 +13,12 @@ $(BIN)/python:
 	@echo "making $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 
-# A stamp per set of extras: installed once, and again when pyproject.toml changes.
+# A stamp per set of extras: installed once, and again when pyproject.toml changes. `dev` includes
+# `test`; the site and the wheel are part of the long run only.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "installing what '$*' needs into $(VENV): one to three minutes, once"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
-	@touch $@
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it found, saves a picture
 	$(BIN)/python examples/flights.py
@@ -35,7 +36,7 @@ test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
 test-paper: $(VENV)/.compiled  ## the paper's experiments alone, reduced
 	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
 
-test-long: $(VENV)/.compiled chromium  ## all tests, many times as many generated cases, new ones each time; coverage
+test-long: $(VENV)/.installed-dev $(VENV)/.compiled chromium  ## all tests, many times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
 	$(ONE_THREAD) $(BIN)/pytest --quiet -m '' tests/test_paper.py
@@ -47,7 +48,7 @@ chromium:
 		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
 
 # Processes that start together would each compile the same; these leave it on disk for all.
-$(VENV)/.compiled: $(VENV)/.installed-dev tests/kernels.py $(shell find src -name '*.py')
+$(VENV)/.compiled: $(VENV)/.installed-test tests/kernels.py $(shell find src -name '*.py')
 	@echo "compiling kernels for the tests: about a minute"
 	$(ONE_THREAD) $(BIN)/python tests/kernels.py
 	@touch $@
@@ -151,10 +152,10 @@ bench-faults: $(VENV)/.compiled  ## threads, interrupts, kills, mutated files an
 docs: $(VENV)/.installed-dev  ## the site, into out/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-paper: $(VENV)/.installed-dev  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
+paper: $(VENV)/.installed-test  ## every experiment of the paper, with its figures (an hour; may be stopped and resumed)
 	$(BIN)/python -m paper
 
-paper-quick: $(VENV)/.installed-dev  ## the same in two minutes, on fewer and smaller runs; fails if a check is missed
+paper-quick: $(VENV)/.installed-test  ## the same in two minutes, on fewer and smaller runs; fails if a check is missed
 	$(BIN)/python -m paper --quick --fresh --cache out/paper-quick
 
 clean:  ## remove the environment and all caches

@@ -796,7 +796,7 @@ def test_a_file_is_on_disk_before_it_takes_the_old_ones_place(tmp_path, monkeypa
     assert steps == [("sync", *same), ("replace", *same), ("sync", folder, None)]
 
 
-@pytest.mark.parametrize("kills", [48, pytest.param(3 * 45, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [24, pytest.param(3 * 45, marks=pytest.mark.long)])
 def test_a_killed_process_leaves_the_old_file_or_the_new(kills):
     """Killed before every step of saving, models, experiments and outputs of commands."""
     found = killed_saves(kills)
