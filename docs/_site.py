@@ -4,13 +4,17 @@ Links in the pages are those of the repository, so that they work there too. Tho
 are turned here into links of the site.
 """
 
+from __future__ import annotations
+
 import re
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath, relpath
+from typing import TYPE_CHECKING
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 PAGES = {
     "CONTRIBUTING.md": "contributing.md",
@@ -24,6 +28,8 @@ LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)\s]*)?(\))")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what stands outside `docs`."""
+    from mkdocs.structure.files import File
+
     root = Path(config.config_file_path).parent
     outside = [path for pattern in OTHERS for path in sorted(root.glob(pattern))]
     names = dict(PAGES)

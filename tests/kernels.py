@@ -31,7 +31,10 @@ def fits(kind):
     affine = contexts.guess_lapse(rng.choice([0.1, 0.3], T), 0.1)
     return [
         (SmoothBetaClassifier(0.5, sharing="mean"), {"context": affine}),
-        (SmoothBetaClassifier(0.5), {"context": affine}),
+        *(
+            (SmoothBetaClassifier(0.5), {"context": affine, "sample_weight": np.full(T, most)})
+            for most in MOST[:3]
+        ),
         (SmoothBetaClassifier(), {"context": affine}),
         (SmoothBetaClassifier("theory"), {"context": contexts.pooled(3, 0.9, 0.9)}),
     ]

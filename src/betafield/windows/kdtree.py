@@ -115,6 +115,8 @@ class KDTree:
         axes, counts, shifts = self.places
         marks = marked(shifts, self.span[0], LEAF_SIZE)
         reach = limit(radius, self.metric)
+        # Another order of memory would be compiled anew.
+        queries = np.ascontiguousarray(queries)
         _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, out)
         return out
 
