@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from betafield.windows import Brute, KDTree, Line, Places, line
+from betafield.windows import Brute, KDTree, Line, Places, kdtree, line
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate, metric_code
 from betafield.windows.kdtree import LEAF, LEAF_SIZE
 
@@ -134,6 +134,15 @@ def test_a_far_outlier_changes_nothing(d):
     queries = near.axes.T[:20].copy()
     expected = Brute.build(copied(places), metric).sums(queries, 0.1)
     assert np.array_equal(kind(d).build(places, metric).sums(queries, 0.1), expected)
+
+
+def test_another_order_of_memory_is_the_same_question_and_compiles_nothing():
+    places = generated(0, 500, 2)
+    tree, queries = KDTree.build(places, EUCLIDEAN), places.axes.T[:20].copy()
+    expected = tree.sums(queries, 0.1)
+    compiled = list(getattr(kdtree._sums, "signatures", ()))  # none if it is plain Python
+    assert np.array_equal(tree.sums(np.asfortranarray(queries), 0.1), expected)
+    assert list(getattr(kdtree._sums, "signatures", ())) == compiled
 
 
 @given(seed=st.integers(0, 2**32), d=st.integers(2, 4), step=st.sampled_from([None, 0.1]))

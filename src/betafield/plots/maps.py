@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from betafield.plots.shown import Shown
 
 Floats = npt.NDArray[np.float64]
-Ends = tuple[float | None, float | None]
+Ends = tuple[float, float]
 
 # Lines of equal value, about so many values; pieces of them beyond which they only confuse.
 CONTOURS, PIECES = 5, 24
@@ -61,10 +61,10 @@ def draw_levels(axes: list[Axes], field: Shown, show_places: bool) -> None:
 
 
 def _draw_image(
-    axes: Axes, field: Shown, values: Floats, colours: str, ends: Ends = (None, None)
+    axes: Axes, field: Shown, values: Floats, colours: str, ends: Ends | None = None
 ) -> Any:
     """Draw values as colours, from one end to the other, or as far as values go."""
-    (x, y), (least, most) = field.grid, ends
+    (x, y), (least, most) = field.grid, ends or (None, None)
     image = axes.pcolormesh(
         x, y, values, cmap=colours, vmin=least, vmax=most, shading="nearest", rasterized=True
     )
@@ -102,16 +102,14 @@ def draw_chance(
 
 
 def _draw_contours(
-    axes: Axes, x: Floats, y: Floats, values: Floats, ends: Ends = (None, None)
+    axes: Axes, x: Floats, y: Floats, values: Floats, ends: Ends | None = None
 ) -> None:
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
 
     low, high = float(values.min()), float(values.max())
-    least, most = (low if ends[0] is None else ends[0]), (high if ends[1] is None else ends[1])
-    levels = np.asarray(MaxNLocator(CONTOURS).tick_values(least, most))
-    if ends[0] is not None:
-        levels = levels[(levels >= low) & (levels <= high)]
+    levels = np.asarray(MaxNLocator(CONTOURS).tick_values(*(ends or (low, high))))
+    levels = levels[(levels >= low) & (levels <= high)]
     if not levels.size:
         return
     lines = axes.contour(x, y, values, levels=levels, colors="white", linewidths=0.8)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature, Low, Whole
-from betafield.process.design import Design, of_rows
+from betafield.process.design import Design, design, of_rows
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
@@ -252,7 +252,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
 
 def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
     """Return the same with levels of categories: M₀⁻¹ is never made."""
-    phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
+    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
     S = curvature.spread()
     leverages = phi.forms(S)
     moves = np.stack([curvature.solve(row) for row in G * b])
