@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-paper test-long chromium kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-faults docs paper paper-quick clean
+.PHONY: help demo test test-paper test-long chromium ready kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,6 +15,11 @@ $(BIN)/python:
 
 # A stamp per set of extras: installed once, and again when pyproject.toml changes. `dev` includes
 # `test`; the site and the wheel are part of the long run only.
+$(VENV)/.installed-base: pyproject.toml | $(BIN)/python
+	@echo "installing betafield into $(VENV)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable .
+	@touch $@
+
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "installing what '$*' needs into $(VENV): one to three minutes, once"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
@@ -30,13 +35,13 @@ export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1
 unexport PYTHONDONTWRITEBYTECODE
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test: $(VENV)/.compiled chromium  ## the test suite, but for what takes long
+test: ready chromium  ## the test suite, but for what takes long
 	$(ONE_THREAD) $(BIN)/pytest $(PARALLEL)
 
-test-paper: $(VENV)/.compiled  ## the paper's experiments alone, reduced
+test-paper: ready  ## the paper's experiments alone, reduced
 	$(ONE_THREAD) $(BIN)/pytest --quiet tests/test_paper.py
 
-test-long: $(VENV)/.installed-dev $(VENV)/.compiled chromium  ## all tests, many times as many generated cases, new ones each time; coverage
+test-long: $(VENV)/.installed-dev ready chromium  ## all tests, many times as many generated cases, new ones each time; coverage
 	$(BIN)/coverage erase
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(BIN)/pytest --quiet $(PARALLEL) --cov --cov-report= tests/windows tests/posteriors/test_contextual.py -k "not samples and not affine and not too_far_off"
 	$(ONE_THREAD) $(BIN)/pytest --quiet -m '' tests/test_paper.py
@@ -48,10 +53,15 @@ chromium:
 		echo "no Chromium found: the tests of pages in a browser are skipped (apt-get install chromium)"
 
 # Processes that start together would each compile the same; these leave it on disk for all.
-$(VENV)/.compiled: $(VENV)/.installed-test tests/kernels.py $(shell find src -name '*.py')
+$(VENV)/.compiled: $(VENV)/.installed-base tests/kernels.py $(shell find src -name '*.py')
 	@echo "compiling kernels for the tests: about a minute"
-	$(ONE_THREAD) $(BIN)/python tests/kernels.py
+	PYTHONPATH=src $(ONE_THREAD) $(BIN)/python tests/kernels.py
 	@touch $@
+
+# Kernels need the base alone, so they compile while the rest is installed.
+$(VENV)/.installed-test $(VENV)/.installed-dev: $(VENV)/.installed-base
+ready: $(VENV)/.installed-base
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.installed-test kernels
 
 kernels: $(VENV)/.compiled  ## compile what is compiled, once for all tests
 
@@ -82,7 +92,7 @@ test-wheel: $(VENV)/.installed-dev  ## build wheel and sdist, and try the wheel 
 environments: $(VENV)/.installed-dev $(PREVIOUS)/.laid-over  ## what the tests need
 
 # Accuracy beside other calibrations is no question of its release.
-test-previous: $(PREVIOUS)/.laid-over $(VENV)/.compiled  ## what touches scikit-learn, with its previous release
+test-previous: $(PREVIOUS)/.laid-over ready  ## what touches scikit-learn, with its previous release
 	$(ONE_THREAD) PYTHONPATH=$(abspath $(PREVIOUS)) $(BIN)/pytest --quiet $(PARALLEL) -k "not isotonic and not cover" tests/test_sklearn.py tests/test_calibration.py tests/test_tables.py tests/test_bad_input.py tests/baselines/test_baselines.py
 
 lint: $(VENV)/.installed-dev  ## ruff (lint, format) and the direction of imports
@@ -143,10 +153,10 @@ bench-scale: $(BENCH)/.installed  ## files and clusters: 2·10⁷ trials, and wo
 	$(BENCH)/bin/python benchmarks/scale.py
 
 SCALE ?= 1
-bench-server: $(VENV)/.compiled  ## the server: outcomes per second, asks, kills, power cuts; SCALE=0.1 for less
+bench-server: ready  ## the server: outcomes per second, asks, kills, power cuts; SCALE=0.1 for less
 	$(ONE_THREAD) $(BIN)/python benchmarks/server.py --scale $(SCALE)
 
-bench-faults: $(VENV)/.compiled  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
+bench-faults: ready  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
 	$(BIN)/python benchmarks/faults.py
 
 docs: $(VENV)/.installed-dev  ## the site, into out/site; warnings are errors

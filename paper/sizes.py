@@ -61,4 +61,4 @@ UNTIMED = replace(
     QUICK, timed=(100, 1_000), repeats=1, gp_timed=(50, 100), gp_repeats=1, gp_learned=(50, 100)
 )
 # Most of the time is LGP's, after 1,000 trials, and CCBP's, after 10,000.
-SMALL = replace(UNTIMED, t=UNTIMED.t[:-2], gp_t=(100, 300), gp_runs=(5, 5))
+SMALL = replace(UNTIMED, t=UNTIMED.t[:-2], gp_t=(100, 300), gp_runs=(5, 5), shown=300)

@@ -5,6 +5,7 @@
 twice as many generated cases as said, new ones each time, and every case of every matrix.
 """
 
+import gc
 import hashlib
 from collections import defaultdict
 
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(items):
     for matrix in matrices.values():
         for item in set(matrix) - set(sampled(matrix)):
             item.add_marker("long")
+
+
+def pytest_collection_finish():
+    """Take modules and tests out of later searches for garbage: they stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def as_many(said):

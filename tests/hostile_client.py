@@ -20,9 +20,11 @@ SPACE = {"x": (0.0, 1.0), "y": (-1.0, 1.0)}
 def served():
     """Start a server when it is first needed, which ends with this process."""
     stack = contextlib.ExitStack()
-    atexit.register(stack.close)
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    return stack.enter_context(Server(Path(folder) / "study.db", "--rate", "1000000"))
+    server = stack.enter_context(Server(Path(folder) / "study.db", "--rate", "1000000"))
+    # What is registered last is called first: the server ends before the nursery that it is from.
+    atexit.register(stack.close)
+    return server
 
 
 @cache

@@ -46,7 +46,7 @@ def test_points_and_rows_undo_each_other(contrast, items, eye):
 def test_an_experiment_asks_tells_saves_and_goes_on(tmp_path):
     rng = np.random.default_rng(0)
     experiment = Experiment(MIXED, Everywhere(), random_state=1)
-    for _ in range(25):
+    for _ in range(12):
         trial = experiment.ask()
         assert trial["eye"] in ("left", "right")
         assert isinstance(trial["items"], int)
