@@ -75,6 +75,8 @@ class Tokens:
     def __init__(self, store: Store, own: str) -> None:
         self._store, self._own = store, hashed(own)
         self._known: list[tuple[str, Holder]] = []
+        # Of two reads at once, the older would otherwise be able to replace the newer.
+        self._lock = threading.Lock()
         self._ended = threading.Event()
         self.refresh()
         self._thread = threading.Thread(target=self._follow, name="tokens", daemon=True)
@@ -91,9 +93,11 @@ class Tokens:
 
     def refresh(self) -> None:
         """Read the tokens that are valid now."""
-        with self._store.reading() as connection:
-            rows = connection.execute(select(tokens).where(tokens.c.revoked.is_(None))).all()
-        self._known = [(row.hash, Holder(row.id, row.role, row.study)) for row in rows]
+        valid = select(tokens).where(tokens.c.revoked.is_(None))
+        with self._lock:
+            with self._store.reading() as connection:
+                rows = connection.execute(valid).all()
+            self._known = [(row.hash, Holder(row.id, row.role, row.study)) for row in rows]
 
     def close(self) -> None:
         """End the thread."""
