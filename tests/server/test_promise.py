@@ -190,7 +190,9 @@ def test_two_processes_share_one_postgresql(postgresql):
         first.client() as one,
         second.client() as two,
     ):
-        created(one, EVEN, "shared")
+        made = created(one, EVEN, "shared")
+        with second.client(made["run"]) as runner:  # the other process has yet to hear of it
+            assert runner.get("/studies/shared/status").status_code == 403
         trials = ask(one, "shared", n=2, key="k")
         assert ask(two, "shared", n=2, key="k") == trials
         assert tell(two, "shared", 0, True).status_code == 200

@@ -67,12 +67,15 @@ def _require_own_page(request: Request) -> None:
         raise Problem(403, f"Origin: found {origin!r}, which is another site")
 
 
-def holder_of(request: Request, token: str | None) -> Holder:
+async def holder_of(request: Request, token: str | None) -> Holder:
     """Return who holds a token; raise if nobody does, or if there were too many requests."""
     hub = hub_of(request)
     holder = None if not token else hub.tokens.holder(token)
     if holder is None:
         hub.wrong.require(request.client.host if request.client else "")
+        # Another process may have made it since the tokens were last read.
+        holder = None if not token else await run_in_threadpool(hub.tokens.looked_up, token)
+    if holder is None:
         what = "found none" if not token else "found one that is not valid"
         raise Problem(401, f"token: {what}; send the header Authorization: Bearer …", CHALLENGE)
     admitted(hub, request.scope, holder)
@@ -87,7 +90,7 @@ def admitted(hub: Hub, scope: Any, holder: Holder) -> None:
 
 async def authenticated(request: Request) -> Holder:
     """Return who asks."""
-    return holder_of(request, given_token(request))
+    return await holder_of(request, given_token(request))
 
 
 async def _operator(holder: Annotated[Holder, Depends(authenticated)]) -> Holder:

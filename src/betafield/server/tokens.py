@@ -23,7 +23,7 @@ from betafield.server.storage import Store
 from betafield.server.tables import studies, tokens
 
 ROLES = ("owner", "run", "view")
-# Seconds after which a token that was made or revoked elsewhere is known here.
+# Seconds after which a token that was revoked elsewhere is refused here.
 FRESH = 0.5
 
 
@@ -90,6 +90,11 @@ class Tokens:
             if hmac.compare_digest(given, hash_):
                 found = holder
         return found
+
+    def looked_up(self, token: str) -> Holder | None:
+        """Return who holds a token by the database, which is read for it."""
+        self.refresh()
+        return self.holder(token)
 
     def refresh(self) -> None:
         """Read the tokens that are valid now."""

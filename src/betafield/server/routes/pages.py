@@ -53,7 +53,7 @@ def _exchanged(request: Request, token: str, path: str) -> Response:
 @router.get("/")
 async def index(request: Request, hub: Shared, token: str | None = None) -> Response:
     """List the studies of the server, for the holder of the server's token."""
-    holder = holder_of(request, token or given_token(request))
+    holder = await holder_of(request, token or given_token(request))
     tokens.require(holder, None, ("owner",))
     if token is not None:
         return _exchanged(request, token, "/")
@@ -66,7 +66,7 @@ async def index(request: Request, hub: Shared, token: str | None = None) -> Resp
 @router.get("/studies/{study}/dashboard")
 async def dashboard(request: Request, study: StudyName, token: str | None = None) -> Response:
     """Show a study as it grows; a token in the link becomes a cookie."""
-    holder = holder_of(request, token or given_token(request))
+    holder = await holder_of(request, token or given_token(request))
     tokens.require(holder, study, ("owner", "view"))
     found = await run_in_threadpool(hub_of(request).studies.find, study)
     if token is not None:
