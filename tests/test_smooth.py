@@ -269,3 +269,16 @@ def test_a_range_beyond_floats_is_refused_however_trials_come(tmp_path):
         with pytest.raises(ValueError, match=said):
             way()
     assert model.n_trials_ == 2
+
+
+def test_several_classes_are_fitted_on_log_odds_alone():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 1))
+    y = (rng.uniform(size=300) < X[:, 0]).astype(int)
+    of_two = SmoothBetaClassifier(method="process").fit(X, y)
+    of_three = SmoothBetaClassifier(method="process").fit(X, y + (X[:, 0] > rng.uniform(size=300)))
+    links = [
+        {fit.problem.link.name for fit in smooth.fits}
+        for smooth in (*of_two.field_.smooth, *of_three.field_.smooth)
+    ]
+    assert links == [{"logit", "soft identity"}, {"logit"}, {"logit"}, {"logit"}]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -61,8 +62,6 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at most.
-MOST_GROUPS = 1_000
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 
@@ -457,13 +456,15 @@ class SmoothField:
         return {"found": found, "found_at": found_at, "earlier": None}
 
     def _find(self) -> tuple[Found, ...]:
+        from betafield.process.links import LINKS, LOGIT
         from betafield.process.model import find, find_unknown
 
-        learn = find_unknown if self.sums.rates else find
-        has_windows, scale = self.options.method == "auto", units.of_process(self.options.scale)
-        return tuple(
-            learn(each, self.numeric_bounds, has_windows, scale=scale) for each in self.per_class()
-        )
+        # Most of several classes are rare nearly everywhere, which log-odds describe better.
+        links = LINKS if len(self.classes) == 2 else (LOGIT,)
+        learn = find_unknown if self.sums.rates else partial(find, links=links)
+        options = self.options
+        given = self.numeric_bounds, options.method == "auto", units.of_process(options.scale)
+        return tuple(learn(each, *given) for each in self.per_class())
 
     def per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""
@@ -489,8 +490,8 @@ def believed(
     each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
     if len(each) == 1:
         return each[0]
-    means, variances = ([post.mean() for post in each], [post.var() for post in each])
-    return matching(np.stack(means, axis=1), np.stack(variances, axis=1))
+    means = np.stack([post.mean() for post in each], axis=1)
+    return matching(means, np.stack([post.var() for post in each], axis=1))
 
 
 def _decisive(options: Options) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.groups import by_group, level_effects
 from betafield.process.ladder import WIDTHS
 from betafield.process.laplace import ROUGH
-from betafield.process.links import LOGIT
+from betafield.process.links import LINKS, LOGIT, Link
 from betafield.process.residuals import Window as Candidate
 from betafield.process.rows import COARSE, FINE, Levels, Rows
 from betafield.process.scales import Scale, fitted
@@ -72,6 +72,7 @@ def find(
     bounds: Floats,
     with_windows: bool = True,
     scale: str | tuple[str, ...] = "auto",
+    links: tuple[Link, ...] = LINKS,
 ) -> Found:
     """Return what process and windows are best for these trials.
 
@@ -86,8 +87,10 @@ def find(
     scale : {"auto", "range", "rank", "log"} or tuple of one of the last three per feature
         Units in which the field is smooth: the features' own, ranks or logarithms. "auto" weighs
         them by evidence.
+    links : tuple of Link
+        Those that are weighed by evidence.
     """
-    processes = _processes(sums, bounds, scale)
+    processes = _processes(sums, bounds, scale, links)
     # Windows would take what a group or a row shares for something of its place.
     is_shared = sums.group is not None or sums.is_apart or not len(bounds)
     if not with_windows or is_shared:
@@ -117,9 +120,11 @@ def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
     return _found(processes)._replace(windows=tuple(windows))
 
 
-def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:
+def _processes(
+    sums: Sums, bounds: Floats, scale: str | Scale, links: tuple[Link, ...]
+) -> list[Process]:
     """Return processes that are not light, the heaviest first."""
-    tried = fitted(sums, bounds, scale)
+    tried = fitted(sums, bounds, scale, links)
     each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
     if sums.is_apart:
         each = _correlated(each)

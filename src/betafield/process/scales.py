@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from betafield.process.boxes import SCALES, Box, candidates
 from betafield.process.fit import Fit, fit, fit_links
-from betafield.process.links import LINKS
+from betafield.process.links import LINKS, Link
 from betafield.process.rows import Rows
 from betafield.process.sums import Sums
 
@@ -58,15 +58,20 @@ def checked(scale: str | Scale, d: int) -> list[Scale]:
     return [(kind,) for kind in each]
 
 
-def fitted(sums: Sums, bounds: Floats, scale: str | Scale = "auto") -> list[Scaled]:
+def fitted(
+    sums: Sums,
+    bounds: Floats,
+    scale: str | Scale = "auto",
+    links: tuple[Link, ...] = LINKS,
+) -> list[Scaled]:
     """Return processes in the units that are best for these trials, the best first."""
     choices = _choices(sums, bounds, scale)
     first = tuple(kinds[0] for kinds in choices)
     if all(len(kinds) == 1 for kinds in choices):
         box = boxed(sums, bounds, first)
         rows = sums.rows(box)
-        return [Scaled(first, box, rows, fit_links(rows))]
-    return [_finished(each) for each in _kept(sums, bounds, choices)]
+        return [Scaled(first, box, rows, fit_links(rows, links))]
+    return [_finished(each, links) for each in _kept(sums, bounds, choices, links[0])]
 
 
 def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
@@ -78,15 +83,15 @@ def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
     return [(kind,) if kind else each for kind, each in zip(wraps, asked, strict=True)]
 
 
-def _kept(sums: Sums, bounds: Floats, choices: list[Scale]) -> list[Scaled]:
-    """Return processes under the first link, in those units that are not far behind the best."""
+def _kept(sums: Sums, bounds: Floats, choices: list[Scale], link: Link) -> list[Scaled]:
+    """Return processes under one link, in those units that are not far behind the best."""
     tried: dict[Scale, Scaled] = {}
 
     def add(scale: Scale, start: Floats | None = None) -> None:
         if scale not in tried:
             box = boxed(sums, bounds, scale)
             rows = sums.rows(box)
-            tried[scale] = Scaled(scale, box, rows, (fit(rows, LINKS[0], start),))
+            tried[scale] = Scaled(scale, box, rows, (fit(rows, link, start),))
 
     for kind in SCALES:
         add(tuple(kind if kind in kinds else kinds[-1] for kinds in choices))
@@ -111,6 +116,6 @@ def _beside(scale: Scale, choices: list[Scale]) -> Iterator[Scale]:
                 yield (*scale[:a], kind, *scale[a + 1 :])
 
 
-def _finished(each: Scaled) -> Scaled:
+def _finished(each: Scaled, links: tuple[Link, ...]) -> Scaled:
     """Return the same with the other links."""
-    return each._replace(fits=fit_links(each.rows, first=each.fits))
+    return each._replace(fits=fit_links(each.rows, links, first=each.fits))
