@@ -246,7 +246,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags = get_tags(self._chosen_estimator()).input_tags
         return tags
 
-    # Inside.
+    # Private.
 
     def _chosen_estimator(self) -> Any:
         if self.estimator is not None:

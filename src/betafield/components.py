@@ -144,7 +144,7 @@ def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, window in enumerate(windows):
         alike.setdefault(_used(window.stretch > 0.0), []).append(i)
-    # Category columns follow the features, so windows that keep levels apart form own groups.
+    # Category columns follow the features, so windows that keep levels apart are separate.
     return [_joined(field, windows, some) for some in alike.values()]
 
 

@@ -206,7 +206,7 @@ class Field:
 
         return Places(self.units.axes(points), evidence.counts, evidence.shifts)
 
-    # What there is to know about it.
+    # Properties.
 
     @property
     def is_plain(self) -> bool:
@@ -294,7 +294,7 @@ class Field:
         """Return the prior's shapes at points, one column per class."""
         return priors.shapes(self.options.prior, points, len(self.classes))
 
-    # Asking.
+    # Queries.
 
     def posterior(self, points: Floats, ask: Ask | None = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d).
@@ -362,7 +362,7 @@ class Field:
             self.units.radii,
         )
 
-    # Inside.
+    # Private.
 
     def _require_whole_affine(self) -> None:
         """Raise if no guarantee is known for the trials seen."""

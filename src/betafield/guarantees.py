@@ -226,7 +226,7 @@ def certificate(
     *,
     simultaneous: bool = False,
 ) -> npt.NDArray[Any]:
-    """Return the state of knowledge at each row of X, and how many more trials would be enough.
+    """Return what is known at each row of X, and how many more trials would be enough.
 
     Parameters
     ----------

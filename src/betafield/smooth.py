@@ -84,7 +84,7 @@ class SmoothField:
     found_at : Totals or None
         The totals of the trials from which they were estimated.
     earlier : SmoothField or None
-        Until there are estimates: a field with slightly fewer trials whose estimates serve.
+        Until there are estimates: a field with slightly fewer trials whose estimates are used.
     """
 
     options: Options
@@ -176,7 +176,7 @@ class SmoothField:
         kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
         return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
-    # What there is to know about it.
+    # Properties.
 
     @property
     def totals(self) -> Totals:
@@ -400,7 +400,7 @@ class SmoothField:
         """Return the places of all trials, in scaled units."""
         return self.windowed.places()
 
-    # Asking.
+    # Queries.
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
@@ -446,7 +446,7 @@ class SmoothField:
         families.require_none(self.sums.rates)
         return self.windowed.bands(lipschitz, level, simultaneous)
 
-    # Inside.
+    # Private.
 
     @property
     def _found_so_far(self) -> dict[str, Any]:

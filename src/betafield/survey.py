@@ -105,7 +105,7 @@ class Question:
         if self.under is not None:
             self.under = distorted.one_context("under", self.under)
 
-    # Where.
+    # Points.
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
@@ -225,7 +225,7 @@ class Question:
         n = min(AVERAGED, max(1, int(self.seen.trials.sum())))
         return np.asarray(self.seen.points[evenly(self.seen.trials, n)])
 
-    # What was seen.
+    # Trials.
 
     @cached_property
     def seen(self) -> Observed:
@@ -251,7 +251,7 @@ class Question:
             return False
         return self.X is not None or not (self.is_moved or self.is_distorted)
 
-    # What is believed.
+    # Posteriors.
 
     @property
     def classes(self) -> tuple[int, ...]:

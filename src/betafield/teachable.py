@@ -312,7 +312,7 @@ class Teachable(Learned):
             self._field_ = methods.merged(self._field_.asked_for(self._options()), theirs)
         return self
 
-    # Inside.
+    # Private.
 
     def _options(self) -> Options:
         return Options.of(self).checked()

@@ -152,7 +152,7 @@ class Decoder:
             n_jobs=self.n_jobs,
         )
 
-    # Leaving out.
+    # Leave-one-out.
 
     def left_out(self, places: Places) -> LeftOut:
         """Return the trials of these places, to be left out of their windows one at a time."""

@@ -48,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 ROUNDING = 1e-14
 # Largest number of distinct polynomials.
 MOST_POLYNOMIALS = 8192
-# The second column of a coefficient holds the remainder below 1/UNIT, in finer units.
+# The second column of a coefficient holds the remainder, in units of 1/(UNIT · FINE).
 FINE = 2.0**27
 
 

@@ -231,7 +231,7 @@ def _ordinary_lower(a: Floats, b: Floats, p: Floats) -> Floats:
 def _ordinary_upper(a: Floats, b: Floats, p: Floats) -> Floats:
     """P(π > p), from `betainc` if 1 − p is exact, or from P(π ≤ p) if that is far from 1.
 
-    It is ten times faster than `betaincc`.
+    `betainc` is ten times faster than `betaincc`.
     """
     a, b, p = np.broadcast_arrays(a, b, p)
     exact = p >= 0.5
@@ -293,8 +293,7 @@ def _density(a: Floats, b: Floats, p: Floats) -> Floats:
 def _inner_density(a: Floats, b: Floats, p: Floats) -> Floats:
     smaller = np.minimum(a, b)
     a, b = _moderate(a, b)
-    # Huge shapes scale the height of the peak by their square root; minute shapes scale it
-    # directly.
+    # Huge shapes scale the peak by their square root; minute ones scale the density directly.
     factor = smaller / np.minimum(a, b)
     with np.errstate(over="ignore"):  # the density is unbounded for a shape below 1
         logs = log_kernel(a, b, p, excess_of(a, b, p)) - np.log(p) - np.log1p(-p)

@@ -15,7 +15,7 @@ from scipy.optimize import elementwise
 from betafield.posteriors.base import Floats, Posterior, Rows
 
 _EPS = float(np.finfo(np.float64).eps)
-# Log-odds to full precision (near 0, probabilities), or the tail as far as rounding allows.
+# Log-odds to full relative precision, or to ε near 0; or the tail as far as rounding allows.
 _TOLERANCES = {"xrtol": 4.0 * _EPS, "xatol": _EPS, "fatol": 1e-14}
 _SMALLEST = 5e-324
 # Bound of the logarithms of tails.

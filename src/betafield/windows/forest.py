@@ -237,7 +237,7 @@ class Forest:
         return out
 
     def _grown(self, totals: Ints, distorted: int) -> Forest:
-        """Return a forest without places, whose totals are ours plus those given."""
+        """Return a forest without places, whose totals are this one's plus those given."""
         forest = Forest(self.d, self.metric, self.limits)
         width = max(self.width, totals.size)
         forest.totals = padded(self.totals, width) + padded(totals, width)

@@ -1,4 +1,4 @@
-"""An order in which neighbours are close to each other: the z-order (Morton) curve.
+"""An order in which nearby points tend to be neighbours: the z-order (Morton) curve.
 
 A point's code interleaves the bits of its grid coordinates, the first axis highest. Points that
 share the first b bits of their codes form one cell of a kd-tree that halves the axes in turn, so
