@@ -232,9 +232,9 @@ def binned(
 ) -> Binned:
     """Return the share of successes in bins of equal width along one feature.
 
-    A feature with at most `n_bins` different values has one bin per value. The intervals are
-    Clopper–Pearson intervals: with S of n trials, the quantiles of Beta(S, n − S + 1) and of Beta(S
-    + 1, n − S); the same formula is used for fractional weights.
+    A feature with at most `n_bins` different values has one bin per value. The intervals are those
+    of Clopper and Pearson: with S of n trials, the quantiles of Beta(S, n − S + 1) and of
+    Beta(S + 1, n − S); the same formula is used for fractional weights.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def share_interval(
     low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
     high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
     share = won / np.maximum(n, 1e-300)
-    return np.minimum(low, share), np.maximum(high, share)  # rounding may exclude it
+    return np.minimum(low, share), np.maximum(high, share)  # which rounding may exclude
 
 
 # Left out ----------------------------------------------------------------------------------

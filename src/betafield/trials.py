@@ -356,7 +356,7 @@ def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.b
 
 
 def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | None:
-    """Return one weight per row, or None if all are equal.
+    """Return one weight per row; None if no weights were given.
 
     At least one must be positive, unless these are only some of the rows to learn from.
     """

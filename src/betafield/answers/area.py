@@ -149,7 +149,7 @@ def laws(found: Averages) -> Laws:
 def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Return centre c and deviation s of log-odds with this mean of π, and s E g′ = deviation.
 
-    Newton's method starts from E g ≈ g(c/κ), κ² = 1 + πs²/8, so that s E g′ ≈ mean (1 − mean) s/κ.
+    Newton's steps use E g ≈ g(c/κ), κ² = 1 + πs²/8, which gives s E g′ ≈ mean (1 − mean) s/κ.
     """
     mean = np.clip(mean, INNER, 1.0 - INNER)
     r = np.maximum(deviation / (mean * (1.0 - mean)), LEAST)

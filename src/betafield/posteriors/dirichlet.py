@@ -92,7 +92,7 @@ class Dirichlet(Posterior):
         return formula(flat).reshape(shape)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
-        """Draw gammas per class over their sum, in logs, because small shapes underflow to 0/0."""
+        """Return gamma draws per class over their sum, in logs: small shapes underflow to 0/0."""
         # Gamma(α) is Gamma(α + 1) times a uniform to the power 1/α, which is exp(−exponential/α).
         logs = np.log(rng.standard_gamma(self.alpha + 1.0, size))
         logs -= rng.standard_exponential(size) / self.alpha

@@ -11,9 +11,9 @@ This module computes two things:
 
       P(π beyond p) = p^α (1−p)^β / B(α, β) · ∫₀^∞ exp(−E(s)) ds,
 
-    where s is the distance from p in log-odds and E(s) = ±D s + n log(1−p + p e^{±s}) ∓ n p s. E
-    is smooth, convex and, beyond the mean, a sum of positive terms: Gauss–Legendre nodes over the
-    range where exp(−E) is not negligible give it to rounding, at the same cost for every shape.
+  where s is the distance from p in log-odds and E(s) = ±D s + n log(1−p + p e^{±s}) ∓ n p s. E
+  is smooth, convex and, beyond the mean, a sum of positive terms: Gauss–Legendre nodes over the
+  range where exp(−E) is not negligible give it to rounding, at the same cost for every shape.
 """
 
 import math

@@ -9,8 +9,8 @@ As a recursion for the weights, with x^(k) = x (x+1) … (x+k−1):
 For p = 1 this is C_i' ∝ lo · (β+n−i) · C_i + hi · (α+i−1) · C_(i−1). All terms are products of
 non-negative factors, so each step costs a few roundings and no cancellation. The weights span
 thousands of orders of magnitude, and a weight of 1e-1000 may be the largest a thousand trials
-later. They are therefore stored as mantissas with their own integer exponents: exact logarithms in
-whole steps, whose error does not grow with their size as that of log C_i does.
+later. They are therefore stored as mantissas with their own integer exponents, which are exact; the
+error of log C_i would grow with its size.
 """
 
 import math

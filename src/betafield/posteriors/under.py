@@ -104,9 +104,9 @@ class _Under(Posterior):
 class Affine(_Under):
     """Distributions of lo + (hi − lo) π, one per row.
 
-    The mean is lo + (hi − lo) E[π], the variance (hi − lo)² Var[π], and with t = (q − lo)/(hi −
-    lo), P(lo + (hi − lo) π ≤ q) is P(π ≤ t), or P(π > t) if hi < lo reverses the order. If hi = lo,
-    all mass is at one point: the cdf is a step, and the density is infinite there and 0 elsewhere.
+    The mean is lo + (hi − lo) E[π] and the variance (hi − lo)² Var[π]. With t = (q − lo)/(hi − lo),
+    P(lo + (hi − lo) π ≤ q) is P(π ≤ t), or P(π > t) if hi < lo reverses the order. If hi = lo, all
+    mass is at one point: the cdf is a step, and the density is infinite there and 0 elsewhere.
 
     Parameters
     ----------
