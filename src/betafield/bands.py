@@ -1,14 +1,14 @@
-"""Intervals that hold π(x) with a stated probability, whatever the number of trials.
+"""Intervals that contain π(x) with a stated probability, for any number of trials.
 
-Given where the trials were made, their outcomes are independent, and |π(x_i) − π(x)| ≤ L r_i with
-r_i the distance of trial i. All that is used of a window is what its rings add up to: radii
-Δ₁ < Δ₂ < … cut it into rings, and r_i is at most the outer radius of its ring.
+Given the points of the trials, their outcomes are independent, and |π(x_i) − π(x)| ≤ L r_i, where
+r_i is the distance of trial i. Only sums per ring are used: radii Δ₁ < Δ₂ < … divide a window into
+rings, and r_i is at most the outer radius of its ring.
 
 Sums of outcomes
 ----------------
-S, the successes among the n trials of a window, has the mean n q̄. Of all such sums, that of trials
-alike has the heaviest tails (Hoeffding 1956), so that Clopper and Pearson's interval [l, u] for the
-q̄ of trials alike holds here too. Under contexts, q_i = A_i π(x_i) + B_i, and then
+S, the number of successes among the n trials of a window, has mean n q̄. Among all such sums, that
+of identically distributed trials has the heaviest tails (Hoeffding 1956), so the Clopper–Pearson
+interval [l, u] for their q̄ holds here too. Under contexts, q_i = A_i π(x_i) + B_i, and then
 
     π(x) ∈ [(l − B̄ − e) / Ā, (u − B̄ + e) / Ā],    e = L · mean of |A_i| r_i;
 
@@ -16,20 +16,20 @@ without contexts A = 1 and B = 0.
 
 Likelihoods
 -----------
-Where trials under different contexts are kept by their likelihoods, "exact" sharing, the ratio
+If trials under different contexts are kept as likelihoods ("exact" sharing), the ratio
 
     R(θ) = Π_i l_i(θ + h + L r_i) / l_i(θ + L r_i)
 
-has a mean of at most 1 if π(x) ≤ θ, because the mean of each factor rises with π(x_i) and is 1 if
-π(x_i) = θ + L r_i. So R ≥ 1/δ has a probability of at most δ (Markov), and the lower end is the
-first θ that this does not exclude. Which step h shows best that π is larger is not known before:
-R is the mean over some of them. The upper end is its mirror image.
+has a mean of at most 1 if π(x) ≤ θ, because the mean of each factor increases with π(x_i) and is 1
+if π(x_i) = θ + L r_i. So R ≥ 1/δ has a probability of at most δ (Markov), and the lower limit is
+the first θ that this does not exclude. The best step h is not known in advance, so R is averaged
+over several steps. The upper limit is the mirror image.
 
 Which windows
 -------------
-At one point, the window that promises the narrowest interval is chosen by where trials were made,
-before looking at how they ended: that costs nothing. For all points at once, each of the windows
-that there can be has its share of the error, and so the narrowest interval of all radii is taken.
+At one point, the window with the narrowest expected interval is chosen from the points of the
+trials, without looking at outcomes, so the choice costs nothing. For all points at once, the error
+probability is shared among all possible windows, so the narrowest interval may be taken.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Radii: 0, for trials at the point itself, and STEPS from LEAST times the one that suits trials
-# spread evenly, each RATIO times the one before.
+# Radii: 0, for trials at the point itself, then STEPS radii, from LEAST times the best one for
+# evenly spread trials, each RATIO times the previous one.
 RATIO, STEPS, LEAST = 2.0 ** (1 / 3), 21, 1 / 8
-# Steps h are tried from one that is long on, each half the one before; ends from likelihoods are
+# Steps h start from a long one, and each is half the previous one; limits from likelihoods are
 # found to 1 in 2^HALVINGS.
 TRIED_STEPS, HALVINGS = 4, 16
-# What the log-likelihood of a trial on the lattice may err by.
+# Largest error of a trial's log-likelihood on the lattice.
 LATTICE_ERROR = 1e-8
-# Errors smaller than this cannot be told from none.
+# Smaller error probabilities cannot be distinguished from 0.
 LEAST_ERROR = 1e-290
 
 
 class Rings(NamedTuple):
-    """What the trials within each of R radii of m points add up to.
+    """Sums over the trials within each of R radii of m points.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Rings(NamedTuple):
     sums : array of shape (m, R, c)
     trials : array of shape (m, R)
     reach : array of shape (m, R)
-        At least the sum of their distances.
+        An upper bound of the sum of their distances.
     """
 
     radii: Floats
@@ -85,7 +85,7 @@ class Rings(NamedTuple):
 
 
 def checked(lipschitz: Any, level: Any, simultaneous: Any) -> tuple[float, float, bool]:
-    """Return what a band is asked for.
+    """Return the validated arguments of a band.
 
     Examples
     --------
@@ -106,25 +106,25 @@ class Bands:
     Parameters
     ----------
     windows : Forest
-        Trials, in the units in which `lipschitz` is told.
+        Trials, in the units of `lipschitz`.
     decoder : Decoder
-        What their sums mean.
+        Turns sums into counts and likelihoods.
     sides : array of shape (d,)
-        Those of the domain.
+        Side lengths of the domain.
     totals : Totals
-        How many trials there were, and what their contexts left to see.
+        The number of trials, and how distorted they were.
     lipschitz : float
     error : float
-        The probability with which an interval may miss.
+        The probability that an interval misses π.
     simultaneous : bool
-        Whether this is the probability of a miss at any point at all.
+        Whether `error` is the probability of a miss at any point.
     n_jobs : int or None
         Threads.
     circles : tuple of float
-        Radii of circles and spheres on which trials lie: windows are measured along straight lines,
-        and `lipschitz` is told along arcs, which are longer.
+        Radii of the circles and spheres on which trials lie: windows are measured along chords, and
+        `lipschitz` refers to arcs, which are longer.
     block : int
-        Numbers that are held at once.
+        Largest number of values in memory at once.
     """
 
     windows: Forest
@@ -139,7 +139,7 @@ class Bands:
     block: int = 1 << 22
 
     def intervals(self, queries: Floats) -> tuple[Floats, Floats]:
-        """Return the lower and the upper ends at (m, d) queries."""
+        """Return the lower and upper limits at (m, d) queries."""
         low, high = np.zeros(len(queries)), np.ones(len(queries))
         if self.error_of_one < LEAST_ERROR:
             return low, high
@@ -150,43 +150,43 @@ class Bands:
     def more_trials(self, queries: Floats, width: float) -> Floats:
         """Return how many undistorted trials at each query would make its interval this narrow.
 
-        With k more there, the half width of a window of n trials is at most about
+        With k more trials there, the half-width for a window of n trials is at most about
 
             (L Σ r_i + 1) / (n + k) + z / (2 √(n + k)),
 
-        z the normal quantile of the error, whatever their outcomes.
+        where z is the normal quantile of the error, whatever their outcomes.
         """
         needed, width = np.empty(len(queries)), min(width, 1.0)  # no interval is wider
         for rows in self._blocks(len(queries)):
             rings = self._rings(queries[rows])
             low, high = self._narrowest(rings)
             n, reach = rings.trials, rings.reach
-            if not self.decoder.is_plain:  # distorted trials are worth less: they are left out
+            if not self.decoder.is_plain:  # distorted trials are worth less, so they are ignored
                 n = reach = np.zeros((len(low), 1))
             # With y = 1/√(n + k): (L Σ r + 1) y² + z y / 2 = width / 2.
-            with np.errstate(over="ignore", divide="ignore"):  # it takes more than any float
+            with np.errstate(over="ignore", divide="ignore"):  # the result may exceed any float
                 a = self._bias(reach) + 1.0
                 y = 2.0 * width / (np.sqrt(self._z**2 + 8.0 * a * width) + self._z)
                 more = np.maximum(np.ceil(y**-2.0 - n), 1.0).min(axis=1)
             needed[rows] = np.where(high - low <= width, 0.0, more)
         return needed
 
-    # The price of windows.
+    # The cost of several windows.
 
     @property
     def error_of_one(self) -> float:
-        """The probability with which the interval of one window may miss."""
+        """The probability that the interval of one window misses π."""
         if not self.simultaneous:
             return self.error
         return math.exp(max(math.log(self.error) - self._log_windows(), -700.0))
 
     def _log_windows(self) -> float:
-        """Return the logarithm of the number of different windows that there can be.
+        """Return the logarithm of the number of different windows.
 
-        Along a direction, an interval of a given length can hold 2t + 1 different sets of trials.
-        A box is made of intervals along d directions, a ball of the Manhattan distance along
-        2^(d−1). For Euclidean balls of all radii it is the lemma of Sauer and Shelah: balls cannot
-        tell all subsets of d + 2 points apart.
+        Along one direction, an interval of a given length can contain 2t + 1 different sets of
+        trials. A box consists of intervals along d directions, a Manhattan ball of intervals along
+        2^(d−1). For Euclidean balls of all radii, the number follows from the Sauer–Shelah lemma:
+        balls cannot shatter d + 2 points.
         """
         d, t, metric = self.windows.d, math.ceil(self.totals.number()), self.windows.metric
         if d > 1 and metric == "euclidean":
@@ -206,12 +206,12 @@ class Bands:
 
     @property
     def radii(self) -> Floats:
-        """The radii of rings, from 0 to one that holds all trials."""
+        """The radii of the rings, from 0 to one that holds all trials."""
         real = self.sides[self.sides > 0]
         if not real.size:
             return np.zeros(1)
         widest = diameter(self.sides, self.windows.metric)
-        # Where bias and noise are alike: L Δ = √(log(2/δ) / n), with n trials in Δ^d.
+        # Where bias and noise are equal: L Δ = √(log(2/δ) / n), with n trials in Δ^d.
         noise = math.log(2.0 / max(self.error_of_one, LEAST_ERROR)) / (
             self.totals.share() * self.totals.number()
         )
@@ -232,7 +232,7 @@ class Bands:
         return blocks(m, max(1, self.block // numbers))
 
     def _narrowest(self, rings: Rings) -> tuple[Floats, Floats]:
-        """Return the narrowest interval that is paid for."""
+        """Return the narrowest interval that the error probability allows."""
         if self.simultaneous and self.decoder.is_summed:
             chosen = np.broadcast_to(np.arange(len(rings.radii)), rings.trials.shape)
         else:
@@ -244,12 +244,12 @@ class Bands:
         return low[rows, best], high[rows, best]
 
     def _bias(self, reach: Floats) -> Floats:
-        """Return L times distances; infinite, which excludes nothing, beyond all floats."""
+        """Return L times distances; infinity, which excludes nothing, if that overflows."""
         with np.errstate(over="ignore"):
             return self.lipschitz * reach
 
     def _promise(self, rings: Rings) -> Floats:
-        """Return about the half width (m, R) of intervals, by where the trials were made alone."""
+        """Return approximate half-widths (m, R) of intervals, from the trials' points alone."""
         n = np.maximum(rings.trials, 1e-9)
         noise = 0.5 * self._z / np.sqrt(self.totals.share() * n) + 1.0 / n
         return self._bias(rings.reach) / n + noise
@@ -257,7 +257,7 @@ class Bands:
     # From sums of outcomes.
 
     def _from_sums(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
-        """Return the intervals (m, k) of the windows chosen (m, k)."""
+        """Return the intervals (m, k) of the chosen windows (m, k)."""
         affine = self.decoder.affine(rings.sums)
         bends = np.abs(affine.gain) if self._is_of_one_sign else affine.trials
         bias = self._bias(_reach(bends, rings.radii))
@@ -272,35 +272,35 @@ class Bands:
 
     @property
     def _is_of_one_sign(self) -> bool:
-        """Whether no trial has an A of the other sign: |Σ A| is Σ |A|."""
+        """Whether all A have the same sign, so that |Σ A| = Σ |A|."""
         gain = float(self.decoder.affine(self.windows.totals).gain)
         return abs(gain) >= (1.0 - 1e-6) * self.totals.spread()
 
     # From likelihoods.
 
     def _from_likelihoods(self, rings: Rings, chosen: Ints) -> tuple[Floats, Floats]:
-        """Return the intervals (m,) of the windows chosen (m, 1)."""
+        """Return the intervals (m,) of the chosen windows (m, 1)."""
         amounts, ratios = self.decoder.likelihoods(rings.sums)
         amounts = np.diff(amounts, axis=1, prepend=0.0)
         amounts[np.arange(len(rings.radii)) > chosen] = 0.0
         test = Exclusion(self._bias(rings.radii), amounts, ratios, self.error_of_one)
-        # Failures are to 1 − π what successes are to π.
+        # Failures are to 1 − π as successes are to π.
         return test.excluded(), 1.0 - test._replace(ratios=-ratios).excluded()
 
 
 class Exclusion(NamedTuple):
-    """Trials by their likelihoods, as a test of π(x) ≤ θ.
+    """Trials as likelihoods, to test π(x) ≤ θ.
 
     Parameters
     ----------
     bias : array of shape (R,)
-        L r, by how much π may differ from π(x) in each ring.
+        L r: how much π may differ from π(x) in each ring.
     amounts : array of shape (m, R, c)
-        Trials of the rings.
+        Trials per ring.
     ratios : array of shape (c,)
-        Logarithms of their l₁/l₀.
+        Their log-likelihood ratios log l₁/l₀.
     error : float
-        That of an interval, of which the test has a half.
+        The error probability of an interval; the test uses half of it.
     """
 
     bias: Floats
@@ -309,9 +309,9 @@ class Exclusion(NamedTuple):
     error: float
 
     def excluded(self) -> Floats:
-        """Return (m,): up to where every θ is excluded.
+        """Return (m,): the θ up to which all values are excluded.
 
-        Likelihoods are log-concave, so that log R falls as θ rises, and halving finds it.
+        Likelihoods are log-concave, so log R decreases in θ, and bisection finds it.
         """
         n = self.amounts.sum(axis=(1, 2))
         needed = math.log(2.0 / self.error)
@@ -325,7 +325,7 @@ class Exclusion(NamedTuple):
         return low
 
     def _log_r(self, theta: Floats, steps: Floats) -> Floats:
-        """Return log R (m,) at θ (m,), for the mean over steps (m, TRIED_STEPS)."""
+        """Return log R (m,) at θ (m,), averaged over steps (m, TRIED_STEPS)."""
         total = np.zeros(steps.shape)
         for ring, bias in enumerate(self.bias):
             start = np.minimum(theta + bias, 1.0)[:, None]
@@ -336,11 +336,11 @@ class Exclusion(NamedTuple):
 
 
 def share_bounds(successes: Floats, trials: Floats, error: float) -> tuple[Floats, Floats]:
-    """Return Clopper and Pearson's bounds of the mean probability of independent trials.
+    """Return Clopper–Pearson limits for the mean probability of independent trials.
 
-    The lower one is the q at which so many successes or more have the probability error/2. Trials
-    need not be alike, but for a first success: its probability is at most n q̄, and more than that
-    of trials alike.
+    The lower limit is the q at which this many successes or more have probability error/2. Trials
+    need not be identically distributed: for one success, to which Hoeffding's result does not
+    apply, P(S ≥ 1) ≤ n q̄ is used.
 
     Examples
     --------
@@ -360,16 +360,16 @@ def _lower_bound(successes: Floats, trials: Floats, error: float) -> Floats:
 
 
 def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:
-    """Return (…, c): log((1−θ) l₀ + θ l₁), the larger of l₀ and l₁ being 1."""
+    """Return (…, c): log((1−θ) l₀ + θ l₁), where the larger of l₀ and l₁ is 1."""
     l0, l1 = np.exp(-np.maximum(ratios, 0.0)), np.exp(np.minimum(ratios, 0.0))
     theta = theta[..., None]
     return np.asarray(np.log(np.maximum((1.0 - theta) * l0 + theta * l1, 1e-300)))
 
 
 def arcs(chords: Floats, circles: tuple[float, ...]) -> Floats:
-    """Return the longest distance along arcs of points that are so far apart in a straight line.
+    """Return the longest distance along arcs for points at these straight-line distances.
 
-    Along a circle of radius R an arc is 2R arcsin(c/2R); along others it is no further.
+    Along a circle of radius R, an arc is 2R arcsin(c/2R); other distances are straight.
 
     Examples
     --------
@@ -384,5 +384,5 @@ def arcs(chords: Floats, circles: tuple[float, ...]) -> Floats:
 
 
 def _reach(trials: Floats, radii: Floats) -> Floats:
-    """Return (m, R): at least the sum of the distances of the trials of windows (m, R)."""
+    """Return (m, R): an upper bound of the sum of distances of the trials in windows (m, R)."""
     return np.cumsum(np.diff(trials, axis=1, prepend=0.0) * radii, axis=1)

@@ -1,4 +1,4 @@
-"""FieldCalibratedClassifier: the score of any classifier, read as a probability with an interval.
+"""FieldCalibratedClassifier: any classifier's score as a probability with an interval.
 
 In many dimensions no trial is near another. A classifier combines all features into one score, and
 a field learns P(success | score) on this one feature. Because new points are unseen by the
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
-# What a score is taken from, the best first. Only its order counts. Of two classes, the decision
-# function keeps the order where probabilities are rounded to 0 and 1, and so do their logarithms.
+# Where scores come from, in order of preference. Only their order matters. With two classes, the
+# decision function, and logarithms, keep the order of probabilities that round to 0 and 1.
 OF_TWO = ("decision_function", "predict_log_proba", "predict_proba")
-# Of more, a class's decision function says little without those of its rivals, which its
-# probability has been weighed against.
+# With more classes, the decision function of one class says little without those of the others,
+# which are already accounted for in its probability.
 OF_MORE = ("predict_log_proba", "predict_proba", "decision_function")
 
 
@@ -91,7 +91,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    Naive Bayes is too sure of itself where features repeat each other. The field is not:
+    Naive Bayes is overconfident if features repeat each other. The field is not:
 
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
@@ -161,13 +161,13 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         successes = success.in_order(classes, self.pos_label)
         estimator = self._chosen_estimator()
         _method(estimator, len(classes))
-        # What is wrong with the options shows on two trials, before any classifier is fitted.
+        # A fit on two trials shows any invalid option before a classifier is fitted.
         self._field().fit([[0.0], [1.0]], [False, True])
         given, split_params = self._routed(estimator, weight, fit_params)
         folds = divided(self.cv, X, outcome, weight, split_params)
 
         scorer = Scorer(estimator, len(classes), _routing())
-        with config_context(enable_metadata_routing=False):  # what goes where is settled
+        with config_context(enable_metadata_routing=False):  # parameters are already routed
             scores = cross_val_predict(
                 scorer, X, outcome, cv=folds, params=given, n_jobs=self.n_jobs, method="predict"
             )
@@ -226,7 +226,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[best])
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who is asked what `fit` is given: the estimator, the folds and the field."""
+        """Return how the arguments of `fit` are routed to estimator, splitter and field."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
@@ -242,11 +242,11 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # X goes to the estimator as it came.
+        # X is passed to the estimator unchanged.
         tags.input_tags = get_tags(self._chosen_estimator()).input_tags
         return tags
 
-    # Inside.
+    # Private.
 
     def _chosen_estimator(self) -> Any:
         if self.estimator is not None:
@@ -262,7 +262,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
     def _routed(
         self, estimator: Any, weight: Floats | None, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the estimator's `fit` is given, and what `split` of the folds is."""
+        """Return the parameters for the estimator's `fit`, and those for the splitter's `split`."""
         if _routing():
             routed = process_routing(self, "fit", sample_weight=weight, **fit_params)
             return dict(routed.estimator.fit), dict(routed.splitter.split)
@@ -278,14 +278,14 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
         return fit_params, {}
 
     def _note_success(self, classes: Labels) -> None:
-        """Note which class is the success, if there are two."""
+        """Record which class is the success, if there are two."""
         if len(classes) == 2:
             self.pos_label_ = classes[1]
         elif hasattr(self, "pos_label_"):
             del self.pos_label_
 
     def _note_features(self) -> None:
-        """Note what the estimator has noted of features, and nothing else."""
+        """Record what the estimator has recorded about features, and nothing else."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -293,7 +293,7 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
                 delattr(self, name)
 
     def _places(self, X: Any) -> list[tuple[SmoothBetaClassifier, Floats]]:
-        """Return each field and where in it the rows of X are."""
+        """Return each field and the places of the rows of X in it."""
         check_is_fitted(self)
         X, _ = _rows(X)
         fields = self.field_ if isinstance(self.field_, list) else [self.field_]
@@ -315,17 +315,17 @@ class FieldCalibratedClassifier(ClassifierMixin, BaseEstimator):
 
 
 class Ranks:
-    """The place of a score among those of the trials, from 0 to 1, whatever its units and tails.
+    """Maps a score to its place among the trials' scores, in [0, 1], whatever its units and tails.
 
     With W the weight of the trials, the rank of a score s and its place are
 
         r(s) = (W(scores < s) + W(scores ≤ s)) / 2W,    u(s) = (2/π) arcsin √r(s).
 
     Equal scores share a place, a score between two trials lies between them, and one beyond all
-    trials half a trial further than the last. Ranks put equally many trials in every window; the
-    arcsine puts fewer in those near the ends, where a rare class is told from the other. What
-    ranks lose is the width of a gap: where two classes part cleanly, a window at the border
-    reaches across it, the further the fewer the trials.
+    trials lies half a trial beyond the last. With ranks, every window holds equally many trials;
+    the arcsine puts fewer trials in windows near the ends, where a rare class is separated. Ranks
+    lose the width of gaps: if two classes are cleanly separated, a window at the border reaches
+    across the gap, and further with fewer trials.
 
     Examples
     --------
@@ -351,10 +351,10 @@ class Ranks:
 
 
 class Scorer(BaseEstimator):
-    """A classifier that predicts its scores: float32, (m, 1) of two classes, of more (m, K).
+    """A classifier that predicts its scores as float32: (m, 1) for two classes, (m, K) for more.
 
-    Of two classes, the score is that of the second. `cross_val_predict` leaves the labels of
-    classes as they are only where it is asked for `predict`; a classifier may know them, as by
+    With two classes, the score is that of the second. `cross_val_predict` keeps the labels of the
+    classes only with `method="predict"`, and a classifier may refer to them, as in
     class_weight={"yes": 5}.
 
     Examples
@@ -373,7 +373,7 @@ class Scorer(BaseEstimator):
         self.routing = routing
 
     def fit(self, X: Any, y: Labels, **given: Any) -> Self:
-        """Fit the classifier, with metadata routing as its user has it."""
+        """Fit the classifier, with the user's setting for metadata routing."""
         with config_context(enable_metadata_routing=self.routing):
             self.estimator_ = clone(self.estimator).fit(X, y, **given)
         return self
@@ -381,7 +381,7 @@ class Scorer(BaseEstimator):
     def predict(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the scores of the rows of X."""
         method = _method(self.estimator_, self.n_classes)
-        # A probability may be 0, and a score infinite: its rank is as good as any.
+        # A probability may be 0 and its score infinite, but the rank is still valid.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = np.asarray(getattr(self.estimator_, method)(X), dtype=np.float64)
             found = found.reshape(len(found), -1)
@@ -393,17 +393,17 @@ class Scorer(BaseEstimator):
                 )
             if method != "decision_function":
                 found = _log_odds(np.log(found) if method == "predict_proba" else found)
-            # Equal points may differ in the last bits of a sum, and must have equal scores.
+            # Equal points may differ in the last bits of a sum, but must have equal scores.
             return found.astype(np.float32)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags  # a kernel is divided both ways
+        tags.input_tags = get_tags(self.estimator).input_tags  # precomputed kernels have two axes
         return tags
 
 
 def _method(estimator: Any, n_classes: int) -> str:
-    """Return the method that scores are taken from."""
+    """Return the method from which scores are taken."""
     for method in OF_TWO if n_classes == 2 else OF_MORE:
         if hasattr(estimator, method):
             return method
@@ -414,7 +414,7 @@ def _method(estimator: Any, n_classes: int) -> str:
 
 
 def _log_odds(logs: Floats) -> Floats:
-    """Return log p_k − log Σ_{j≠k} p_j from log p; of two classes that of the second only.
+    """Return log p_k − log Σ_{j≠k} p_j from log p; with two classes, only for the second.
 
     Examples
     --------
@@ -441,7 +441,7 @@ def _require_numbers(scores: npt.NDArray[np.float32]) -> None:
 
 
 def _rows(X: Any) -> tuple[Any, int]:
-    """Return X such that rows can be taken from it, and their number."""
+    """Return X in a form whose rows can be selected, and their number."""
     checks.refuse_masked("X", X)
     try:
         (X,) = indexable(X)

@@ -1,9 +1,9 @@
-"""Columns of X that are categories: which they are, and their levels as numbers.
+"""Columns of X that are categories: which they are, and their levels as codes.
 
-A level is known by its text, as files have it: 1, 1.0 and "1" are one. Its number is 53 bits of a
-hash of that text, so that the same level has the same number in every batch and every model, and
-what is learned never depends on which level came first. A missing value that is a level of its own
-has the number −1.
+A level is identified by its text, as in files: 1, 1.0 and "1" are the same level. Its code is 53
+bits of a hash of that text, so a level has the same code in every batch and every model, and what
+is learned never depends on which level came first. A missing value that counts as a level has the
+code −1.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from betafield import checks
 Floats = npt.NDArray[np.float64]
 Label = str | None
 
-# Levels of a column, and of all columns but that with most, at the most.
+# Largest number of levels of one column, and of all columns except the largest.
 MOST_LEVELS, MOST_BESIDE = 10_000, 1_000
-# What a missing value is called, and its number.
+# The name and the code of a missing value.
 MISSING, NOTHING = "(missing)", -1.0
 HANDLED = ("error", "drop", "level")
 BY_DTYPE = "from_dtype"
@@ -34,7 +34,7 @@ RULE = (
 
 
 class Asked(NamedTuple):
-    """What was asked for: the options that are about columns of X."""
+    """The options about columns of X."""
 
     categorical_features: Any = None
     interactions: Any = ()
@@ -47,13 +47,13 @@ class Categories(NamedTuple):
     Parameters
     ----------
     columns : tuple of int
-        Which, sorted.
+        Their indices, sorted.
     labels : tuple of tuples of str
-        The levels of each that were seen, sorted; None, the last, is a missing value.
+        The observed levels of each, sorted; None, which comes last, is a missing value.
     interactions : tuple of tuples of int
-        Columns whose combinations have effects of their own.
+        Columns whose combinations have their own effects.
     has_missing : bool
-        Whether a missing value is a level.
+        Whether a missing value counts as a level.
     """
 
     columns: tuple[int, ...] = ()
@@ -62,22 +62,22 @@ class Categories(NamedTuple):
     has_missing: bool = False
 
     def plus(self, other: Categories) -> Categories:
-        """Return the same with the levels of both."""
+        """Return these categories with the levels of both."""
         pairs = zip(self.labels, other.labels, strict=True)
         return self._replace(labels=tuple(joined(a, b) for a, b in pairs))
 
     def shown(self, column: int) -> list[str]:
-        """Return the levels of a column as they are shown."""
+        """Return the levels of a column as shown to users."""
         labels = self.labels[self.columns.index(column)]
         return [MISSING if label is None else label for label in labels]
 
     def codes(self, column: int) -> Floats:
-        """Return the numbers of the levels of a column, in the order of their labels."""
+        """Return the codes of the levels of a column, in the order of their labels."""
         return np.array([code(label) for label in self.labels[self.columns.index(column)]])
 
 
 def joined(a: Iterable[Label], b: Iterable[Label]) -> tuple[Label, ...]:
-    """Return the levels of both, sorted; raise for two that have one number."""
+    """Return the levels of both, sorted; raise if two of them have the same code."""
     every = sorted({*a, *b}, key=lambda label: (label is None, label))
     if len({code(label) for label in every}) < len(every):
         raise ValueError("X: two levels of a category have the same hash; rename one of them")
@@ -88,14 +88,14 @@ def joined(a: Iterable[Label], b: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def code(label: Label) -> float:
-    """Return the number of a level."""
+    """Return the code of a level."""
     if label is None:
         return NOTHING
     return float(int.from_bytes(blake2b(label.encode(), digest_size=8).digest()) >> 11)
 
 
 def text(value: Any) -> Label:
-    """Return a level as text, None if it is missing.
+    """Return a level as text; None if it is missing.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def text(value: Any) -> Label:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.capitalize()  # as Python has it, whatever files have
+        return value.capitalize()  # as Python spells it, however files do
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value) if is_whole else value)
 
@@ -118,11 +118,11 @@ def _is_missing(value: Any) -> bool:
     try:
         return value is np.ma.masked or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):
-        return True  # pandas' NA, which will not say so
+        return True  # pandas' NA, which cannot be compared
 
 
 def coded(name: str, values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Floats, tuple[Label, ...]]:
-    """Return the number of each value, NaN if it is missing, and the levels, sorted."""
+    """Return the code of each value, NaN if it is missing, and the sorted levels."""
     numbers: dict[Any, tuple[float, Label]] = {}
     out = np.empty(len(values))
     for i, value in enumerate(values):
@@ -141,7 +141,7 @@ def coded(name: str, values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Floats, 
 
 
 def require_few(categories: Categories) -> None:
-    """Raise for more levels than effects can be learned of."""
+    """Raise if there are more levels than effects can be learned for."""
     sizes = [len(labels) for labels in categories.labels]
     for column, size in zip(categories.columns, sizes, strict=True):
         if size > MOST_LEVELS:
@@ -161,7 +161,7 @@ def require_few(categories: Categories) -> None:
 
 
 def table_of(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a dataframe of any library, None for anything else."""
+    """Return any library's dataframe; None for anything else."""
     if isinstance(X, np.ndarray | list | tuple):
         return None
     data = nw.from_native(X, pass_through=True)
@@ -169,7 +169,7 @@ def table_of(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def columns_of(asked: Any, X: Any, names: Sequence[Any] | None, d: int) -> tuple[int, ...]:
-    """Return the columns that are categories, as they are asked for."""
+    """Return the columns that are categories, as requested."""
     if asked is None:
         return ()
     if isinstance(asked, str):
@@ -201,7 +201,7 @@ def index(name: str, column: Any, names: Sequence[Any] | None, d: int) -> int:
 def interacting(
     asked: Any, columns: tuple[int, ...], names: Sequence[Any] | None, d: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the columns that interact, as they are asked for."""
+    """Return the columns that interact, as requested."""
     rule = "a list of tuples of columns that are categories is needed"
     if isinstance(asked, str):
         raise TypeError(f"interactions: found {checks.spelled(asked)}; {rule}")
@@ -231,16 +231,16 @@ def by_dtype(X: Any) -> tuple[int, ...]:
 
 
 def _is_category(name: str, table: nw.DataFrame[Any]) -> bool:
-    """Return whether a column is one of text, categories or booleans."""
+    """Return whether a column holds text, categories or booleans."""
     dtype, column = table.schema[name], table.get_column(name).to_native()
-    # Of objects, narwhals looks at the first ones only.
+    # In columns of objects, narwhals inspects only the first values.
     if dtype == nw.Object or str(getattr(column, "dtype", "")) == "object":
         return _is_text(name, table)
     return any(dtype == kind for kind in (nw.String, nw.Categorical, nw.Enum, nw.Boolean))
 
 
 def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:
-    """Return whether a column of objects holds text; raise if it holds numbers too."""
+    """Return whether a column of objects holds text; raise if it also holds numbers."""
     values = table.get_column(name).to_list()
     is_text = [isinstance(value, str | bool) for value in values]
     is_number = [checks.is_number(value) and text(value) is not None for value in values]
@@ -251,7 +251,7 @@ def _is_text(name: str, table: nw.DataFrame[Any]) -> bool:
 
 
 def is_numeral(label: Label) -> bool:
-    """Return whether the text of a level is that of a finite number."""
+    """Return whether the text of a level is a finite number."""
     try:
         return label is not None and math.isfinite(float(label))
     except ValueError:
@@ -259,14 +259,14 @@ def is_numeral(label: Label) -> bool:
 
 
 def require_words(column: str, labels: Sequence[Label]) -> None:
-    """Raise for the first number in a column whose values were words so far."""
+    """Raise for the first number in a column whose values have been words so far."""
     for row, label in enumerate(labels):
         if is_numeral(label):
             raise _mixed(row, column, label)
 
 
 def require_alike(X: Any, known: Categories) -> None:
-    """Raise for numbers in columns of a dataframe that are categories because they were text."""
+    """Raise for numbers in dataframe columns that are categories because they were text."""
     table = table_of(X)
     if table is None or table.shape[1] <= max(known.columns, default=0):
         return
@@ -289,5 +289,5 @@ def _mixed(row: int, column: str, value: Any) -> ValueError:
 
 
 def missing_of(value: Any) -> str:
-    """Return how missing values are handled; raise for others."""
+    """Return how missing values are handled; raise if that is invalid."""
     return str(checks.one_of("missing", value, HANDLED))

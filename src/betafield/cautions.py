@@ -1,6 +1,6 @@
 """Warnings about answers that may be wrong, each with what to do about it.
 
-after a fit     outcomes that all are the same, features that are constant or number the rows, rows
+after a fit     outcomes that are all equal, features that are constant or number the rows, rows
                 that vary more than independent trials would, a basis that is too small, trials that
                 contradict a monotone field
 with an answer  points far from all trials
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 # Warn above this share of points far from all trials, and above this dispersion of rows.
 FAR, OVERDISPERSED = 0.05, 2.0
-# The largest dispersion that is told as a number.
+# The largest dispersion reported as a number.
 MOST_TOLD = 1_000
 # With fewer rows, their dispersion shows nothing, and row numbers may be a coincidence.
 FEW_ROWS, FEW_LEVELS = 20, 20
@@ -38,7 +38,7 @@ SHARED = (
     "or fit(…, groups=…)"
 )
 
-# If the logarithm of the evidence ratio is below this, the trials contradict a monotone field.
+# If the log evidence ratio is below this, the trials contradict a monotone field.
 AGAINST = -3.0
 # A prior worth fewer trials than this says little about a rate.
 FEW_TRIALS = 10.0
@@ -72,7 +72,7 @@ def at_points(field: AnyField, points: Floats) -> None:
 
 
 def _warn(said: str) -> None:
-    # The caller of the estimator's method.
+    # The level of whoever called the estimator's method.
     warnings.warn(said, FieldWarning, stacklevel=4)
 
 
@@ -102,7 +102,7 @@ def _of_features(field: SmoothField) -> Iterator[str]:
 
 
 def _numbers_rows(column: Floats, n_rows: int) -> bool:
-    """Return whether a column has the numbers of the rows."""
+    """Return whether a column holds row numbers."""
     if n_rows < FEW_LEVELS or np.ptp(column) != n_rows - 1:
         return False
     return bool(np.all(column == np.floor(column)) and len(np.unique(column)) == n_rows)
@@ -130,7 +130,7 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
 
 
 def _of_rates(field: SmoothField) -> Iterator[str]:
-    """Yield unknown rates with vague priors that outcomes alone cannot separate from π."""
+    """Yield a warning per unknown rate whose vague prior leaves it confounded with π."""
     for j, rate in enumerate(field.sums.rates):
         if rate.alpha + rate.beta < FEW_TRIALS and field.sums.all_have(j):
             yield (
@@ -150,7 +150,7 @@ def _of_basis(field: SmoothField) -> Iterator[str]:
 
 
 def _of_signs(field: SmoothField) -> Iterator[str]:
-    """Yield a warning if the trials contradict the monotonicity that was asked for."""
+    """Yield a warning if the trials contradict the requested monotonicity."""
     from betafield.process.ensemble import shares
     from betafield.process.signs import evidence
 
@@ -170,5 +170,5 @@ def _of_signs(field: SmoothField) -> Iterator[str]:
 
 
 def _is_too_small(smooth: Smooth) -> bool:
-    """Return whether the basis misses something that windows do not make up for."""
+    """Return whether the basis is truncated and windows do not make up for it."""
     return smooth.is_capped and sum(window.weight for window in smooth.windows) < 0.5

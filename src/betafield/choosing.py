@@ -1,9 +1,10 @@
-"""How wide windows are: as asked for, as theory has it, or as they predict best.
+"""The width of windows: as given, by theory, or the best by leave-one-out score.
 
-The score of a width is Σ log P(outcome of a trial | the others of its window), over the trials at a
-sample of places, each trial left out alone (`bandwidth="loo"`). Places are sampled by a hash of
-their coordinates, and windows hold all trials: neither the order of the trials nor their batches
-make a difference. Of widths that tie, the widest is best, because it says more between places.
+The score of a width is Σ log P(outcome of a trial | the others in its window) over the trials at a
+sample of places, where each trial is left out on its own (`bandwidth="loo"`). Places are sampled by
+a hash of their coordinates, and windows hold all trials, so neither the order of the trials nor
+their batches matter. Among ties the widest width is best, because it covers more of the gaps
+between places.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
-# Places at which trials are left out, and how few are enough where a posterior costs more.
+# Number of places at which trials are left out, and the minimum when posteriors cost more.
 QUERIES, FEWEST = 4_096, 250
-# Scores this close, relatively, are a tie: windows hold the same trials.
+# Scores with a relative difference below this tie: their windows hold the same trials.
 TIE = 1e-9
 
 
 class Sample(NamedTuple):
-    """Places at which trials are left out, in scaled units, and the number of all places."""
+    """Places at which trials are left out, in scaled units, and the total number of places."""
 
     places: Places
     total: int
 
 
 class Scored(NamedTuple):
-    """Widths, rising, and the score of each."""
+    """Widths in increasing order, and the score of each."""
 
     widths: Floats
     scores: Floats
 
     @property
     def best(self) -> float:
-        """The width with the highest score, of those that tie the widest."""
+        """The width with the highest score; the widest if several tie."""
         slack = TIE * np.abs(self.scores.max())
         return float(self.widths[np.flatnonzero(self.scores >= self.scores.max() - slack)[-1]])
 
 
 def sampled(parts: list[Places], cost: float = 1.0) -> Sample:
-    """Return places enough to score widths at: those whose hashes are lowest, sorted.
+    """Return enough places to score widths: those with the lowest hashes, sorted.
 
-    A place may stand in several parts, and several times under different contexts.
+    A place may appear in several parts, and several times with different contexts.
     """
     from betafield.windows.base import concatenate
 
@@ -68,7 +69,7 @@ def sampled(parts: list[Places], cost: float = 1.0) -> Sample:
 
 
 def _sorted(places: Places) -> Places:
-    """Return places in an order that only they decide, equal ones joined."""
+    """Return places in an order that depends only on them, with equal ones joined."""
     keys = [] if places.shifts is None else places.shifts.alike()
     return places.sorted_by(np.lexsort((*keys, *places.axes)))
 
@@ -81,7 +82,7 @@ def scored(
     sides: Floats,
     n_jobs: int | None = None,
 ) -> Scored:
-    """Return the scores of all widths from one that holds about a place to one that holds all.
+    """Return the scores of widths, from one that holds about one place to one that holds all.
 
     Parameters
     ----------
@@ -90,9 +91,9 @@ def scored(
     sample : Sample
     decoder : Decoder
     shapes : array of shape (places, K)
-        The prior's, at the places of the sample.
+        The prior's shapes at the places of the sample.
     sides : array of shape (d,)
-        Lengths of the domain, in scaled units.
+        Side lengths of the domain, in scaled units.
     n_jobs : int or None
     """
     widths = candidates(sides, diameter(sides, windows.metric), sample.total)
@@ -104,18 +105,18 @@ def scored(
     return Scored(widths, np.array(totals))
 
 
-# Sums of windows and the prior's shapes → the score of all trials left out.
+# Maps the sums of windows and the prior's shapes to the leave-one-out score of all trials.
 Score = Callable[[Ints, Floats], float]
 
 
 def _of_classes(decoder: Decoder, asked: Places) -> Score:
-    """Return how trials that were seen as they are score."""
+    """Return the score function of undistorted trials."""
     counts = decoder.trials(asked.counts.T).astype(np.float64)
     return lambda sums, shapes: float(np.sum(held_out_score(counts, decoder.trials(sums), shapes)))
 
 
 def _of_contexts(decoder: Decoder, asked: Places) -> Score:
-    """Return how trials under contexts score."""
+    """Return the score function of trials under contexts."""
     out, each = decoder.left_out(asked), (asked.size, 2)
 
     def score(sums: Ints, shapes: Floats) -> float:
@@ -128,18 +129,18 @@ def _of_contexts(decoder: Decoder, asked: Places) -> Score:
 def held_out_score(counts: Floats, sums: Floats, shapes: Floats) -> Floats:
     """Return Σ log P(a trial's outcome | the other trials of its window), per place.
 
-    With N_c trials of class c in the window, a_c the prior's shapes, and the trial itself of
-    class c taken off: (a_c + N_c − 1) / (Σ a + Σ N − 1). Where weights make a place worth less
-    than one trial, what is there is taken off.
+    With N_c trials of class c in the window and prior shapes a_c, leaving out a trial of class c
+    gives (a_c + N_c − 1) / (Σ a + Σ N − 1). If weights make a place worth less than one trial, only
+    its own weight is removed.
 
     Parameters
     ----------
     counts : array of shape (m, k)
-        Trials at each place, a column per class.
+        Trials at each place, one column per class.
     sums : array of shape (m, k)
-        Trials in the window of each place, its own included.
+        Trials in the window of each place, including its own.
     shapes : array that broadcasts against (m, k)
-        The prior's.
+        The prior's shapes.
     """
     own = np.minimum(counts, 1.0)
     a, n = np.broadcast_to(shapes, sums.shape), sums.sum(axis=1, keepdims=True)
@@ -151,7 +152,7 @@ def hashes(axes: Floats) -> Hashes:
     """Return a well-mixed 64-bit hash of each point (the finaliser of splitmix64, chained)."""
     state = np.zeros(axes.shape[1], dtype=np.uint64)
     for axis in axes:
-        # Adding 0.0 makes -0.0 the same as 0.0.
+        # Adding 0.0 turns -0.0 into 0.0.
         state = (state ^ (axis + 0.0).view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,9 +1,9 @@
-"""What answers are made of, and what that says of the data: for pictures, reports and commands.
+"""The components of a model's answers and what they say about the data, for plots and reports.
 
-A model of windows has one component, the window. By default there are processes, which know what
-is smooth and may have an effect per level of a feature, and windows of what these leave over.
-Components of one kind are told as one `Group`. `told` says in sentences what weights and reaches
-mean.
+A model of windows has one component, the window. The default model has processes, which describe
+what is smooth and may have one effect per level of a feature, and windows of their residuals.
+Components of the same kind form a `Group`. `told` puts into sentences what their weights and
+reaches mean.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 PROCESS, WINDOWS = "process", "windows"
-# Weights of windows below which a sentence on them would say too much, and from which it is sure:
-# before any trial, all windows together have half of the weight.
+# Below the first weight, windows are not mentioned; from the second on, the wording is certain. A
+# priori, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
-# Levels of a category up to which they are told apart in words.
+# With more levels than this, the levels of a category are not described in words.
 MOST_TOLD = 200
-# Features along which it is told how far windows reach.
+# The reach of windows is described along at most this many features.
 SPELLED = 3
-# Trials per value of a feature from which its values are levels.
+# With at least this many trials per value, the values of a feature count as levels.
 REPEATED = 2.0
 
 CURVED = {"rank": "ranks", "log": "logarithms"}
@@ -53,19 +53,19 @@ class Group(NamedTuple):
     ----------
     part : {"process", "windows"}
     weight : float
-        Of all of them, at places that were seen.
+        Their total weight, at observed places.
     features : tuple of int
-        Those that they look at; constant ones are not among them.
+        The features they depend on, without constant ones.
     least, most : array of shape (d,)
-        How far they reach along each feature, in its own units: length scales, or half widths of
-        windows; of ranks and logarithms about the middle. Infinite along features that they do not
-        look at.
+        How far they reach along each feature, in its own units: length scales, or half-widths of
+        windows; for ranks and logarithms, near the middle. Infinite along features they do not
+        depend on.
     windows : tuple of int
-        Their numbers among the windows of residuals in use.
+        Their indices among the windows of residuals in use.
     effect : int or None
-        The feature whose levels have effects of their own in these processes.
+        The feature whose levels have their own effects in these processes.
     apart : tuple of int
-        Categories whose levels these windows keep apart.
+        The categories whose levels these windows keep apart.
     """
 
     part: str
@@ -78,14 +78,14 @@ class Group(NamedTuple):
     apart: tuple[int, ...] = ()
 
     def named(self, names: tuple[str, ...]) -> str:
-        """Return what they are called, given the names of all features."""
+        """Return their name, given the names of all features."""
         if self.part == WINDOWS and len(self.features) == 1 and len(names) > 1:
             return f"windows along {names[self.features[0]]}"
         return self.part if self.effect is None else f"process with effects of {names[self.effect]}"
 
 
 class Sentence(NamedTuple):
-    """A text with a {} per name of a feature, so that names can be set apart where it is shown."""
+    """A text with one {} per feature name, so that names can be formatted where it is shown."""
 
     text: str
     names: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Sentence(NamedTuple):
 
 
 def groups(field: AnyField) -> list[Group]:
-    """Return the components in use, the heaviest group first; of classes those of the first.
+    """Return the components in use, heaviest group first; for classes, those of the first class.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def groups(field: AnyField) -> list[Group]:
 
 
 def _processes(field: SmoothField, weight: float) -> list[Group]:
-    """Return processes by the feature whose levels have effects."""
+    """Return processes, grouped by the feature whose levels have effects."""
     reach = np.where(_varies(field), field.length_scales, np.inf)
     used, shares = _used(np.isfinite(reach)), effects(field)
     return [
@@ -128,9 +128,9 @@ def _processes(field: SmoothField, weight: float) -> list[Group]:
 
 
 def effects(field: SmoothField) -> dict[int | None, float]:
-    """Return the weights of processes among themselves, by the feature whose levels have effects.
+    """Return the relative weights of processes, by the feature whose levels have effects.
 
-    None: no feature has.
+    The key None stands for processes without such effects.
     """
     found: dict[int | None, float] = {}
     components = field.serving[0][0].components
@@ -140,11 +140,11 @@ def effects(field: SmoothField) -> dict[int | None, float]:
 
 
 def _of_residuals(field: SmoothField, windows: tuple[Window, ...]) -> list[Group]:
-    """Return windows of residuals by the features that they look at."""
+    """Return windows of residuals, grouped by the features they depend on."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, window in enumerate(windows):
         alike.setdefault(_used(window.stretch > 0.0), []).append(i)
-    # Columns of categories come after the features, so that levels apart are a kind of their own.
+    # Category columns follow the features, so windows that keep levels apart are separate.
     return [_joined(field, windows, some) for some in alike.values()]
 
 
@@ -171,7 +171,7 @@ def _reach(window: Window, box: Box) -> Floats:
 
 
 def own(axis: Axis, u: Floats) -> Floats:
-    """Return values of a feature in its own units, for those of the box and beyond."""
+    """Return values of a feature in its own units from box units, extrapolated beyond the box."""
     if len(axis.at) == 1:
         return np.full_like(u, axis.at[0])
     with np.errstate(over="ignore"):
@@ -181,7 +181,7 @@ def own(axis: Axis, u: Floats) -> Floats:
 
 
 def units(field: SmoothField) -> tuple[str, ...]:
-    """Return in which units the heaviest process measures each feature: range, rank or log."""
+    """Return the units in which the heaviest process measures each feature: range, rank or log."""
     scale = field.serving[0][0].components[0].scale
     every = ["range"] * field.features.number
     for a, kind in zip(field.features.numeric, scale, strict=False):
@@ -201,7 +201,7 @@ def _used(which: npt.NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def told(model: SmoothBetaClassifier) -> list[Sentence]:
-    """Return in sentences what a model takes for near, and what that says of the probability.
+    """Return sentences about which trials a model uses, and what that says about the probability.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def _said(text: str) -> Sentence:
 
 
 def _of_rates(field: SmoothField) -> list[Sentence]:
-    """Return what was learned of rates that were not known."""
+    """Return sentences about the unknown rates."""
     each = [(name, post.mean()[0], post.interval(0.95)) for name, post in field.rates.items()]
     return [
         Sentence(
@@ -250,7 +250,7 @@ def _of_rates(field: SmoothField) -> list[Sentence]:
 
 
 def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return along which features it is smooth in other units than their own."""
+    """Return sentences about features along which the field is smooth in ranks or logarithms."""
     pairs = zip(feature_names(model), units(field), model.units_.values(), strict=True)
     return [
         Sentence(
@@ -264,7 +264,7 @@ def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]
 
 
 def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
-    """Return which features start again after a period, and which are places on Earth."""
+    """Return sentences about periodic features and places on Earth."""
     names, wraps = feature_names(model), field.wraps
     said = [
         Sentence(f"{{}} repeats every {period:g}", (name,))
@@ -278,7 +278,7 @@ def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
 
 
 def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return how much the levels of categories differ, and which of them most."""
+    """Return sentences about how much the levels of categories differ, naming the extremes."""
     names, said = feature_names(model), []
     for a in field.features.categories.columns if len(field.classes) == 2 else ():
         if len(field.features.categories.shown(a)) > MOST_TOLD:
@@ -299,7 +299,7 @@ def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence
 
 
 def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return what windows of residuals say: that the field is smooth, or what is not."""
+    """Return sentences about the windows of residuals: the field is smooth, or where it is not."""
     known = observed(model)
     every = groups(field)
     found = [group for group in every if group.part == WINDOWS]
@@ -321,12 +321,12 @@ def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentenc
 
 
 def _tells(group: Group) -> bool:
-    """Return whether these are processes with levels, and heavy enough to speak of."""
+    """Return whether these are processes with level effects, heavy enough to mention."""
     return group.effect is not None and group.weight >= SLIGHT
 
 
 def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
-    """Return that levels of a feature differ."""
+    """Return a sentence that levels of a feature differ."""
     assert group.effect is not None
     may = "" if group.weight >= SURE else "may "
     what = f"values of {{}} {may}differ from each other more than a smooth curve would"
@@ -334,7 +334,7 @@ def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
 
 
 def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
-    """Return what windows of residuals say that look at some features."""
+    """Return a sentence about windows of residuals along some features."""
     if len(group.features) == 1 and not group.apart and are_levels(field, group, known):
         return _differing(group._replace(effect=group.features[0]), known.names)
     may = "" if group.weight >= SURE else "may "
@@ -353,7 +353,7 @@ def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
 
 
 def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
-    """Return whether windows along one feature hold one of its values each, seen again and again.
+    """Return whether each window along one feature holds one value, with repeated trials.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
     group : Group
         Windows along one feature.
     known : Observed
-        What the field has seen.
+        The trials that the field has seen.
     """
     (k,), smooth = group.features, field.smooth[0]
     values = np.unique(known.points[:, k])
@@ -378,7 +378,7 @@ def _between(least: float, most: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a length with three digits."""
+    """Return a length with three significant digits."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""How trials were distorted, validated: one context per row, or one for all rows."""
+"""Validated contexts, which say how trials were distorted: one per row, or one for all rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield.families import ContextFamily
 Floats = npt.NDArray[np.float64]
 Context = Floats | ContextFamily
 
-# Numbers that can be one context for all rows; more are one row (1, p + 1), or a mistake.
+# Largest size of a plain list that is read as one context for all rows.
 MOST_IN_ONE = 32
 ONE_OR_EACH = (
     "if these are the coefficients of one context for all rows, give them as one row (1, p + 1), "
@@ -23,9 +23,9 @@ ONE_OR_EACH = (
 
 
 def context(values: Any, n_rows: int) -> Context | None:
-    """Return one context per row, Bernstein coefficients (t, p + 1); None if none was given.
+    """Return one context per row, as Bernstein coefficients (t, p + 1); None if none was given.
 
-    If a rate is not known: a `ContextFamily` of t rows.
+    With unknown rates, a `ContextFamily` of t rows.
     """
     if values is None:
         return None
@@ -51,22 +51,22 @@ def context(values: Any, n_rows: int) -> Context | None:
 
 
 def known_context(values: Any, n_rows: int) -> Floats | None:
-    """Return one context per row, all of known rates; raise for others."""
+    """Return one context per row; raise if any rate is unknown."""
     found = context(values, n_rows)
     return np.asarray(found) if isinstance(found, ContextFamily) else found
 
 
 def _family(family: ContextFamily, n_rows: int) -> ContextFamily:
-    """Return contexts under unknown rates, one per row."""
+    """Return contexts with unknown rates, one per row."""
     if len(family) != 1:
         checks.require_length("context", family.corners, n_rows)
     return family.rows(n_rows)
 
 
 def context_for_all(values: Any) -> Any:
-    """Return one context for all rows, however many there are, as one row (1, p + 1).
+    """Return one context for any number of rows, as one row (1, p + 1).
 
-    Contexts of unknown rates stay what they are.
+    Contexts with unknown rates are returned as they are.
 
     Examples
     --------

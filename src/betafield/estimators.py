@@ -188,7 +188,7 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         self.geographic = geographic
         self.n_jobs = n_jobs
 
-    # Asking.
+    # Queries.
 
     def posterior(self, X: Any) -> Posterior:
         """Return the posterior of the success probability at each row of X.

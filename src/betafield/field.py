@@ -1,16 +1,16 @@
-"""What windows have learned, and what they say: an immutable value.
+"""What windows have learned, and the answers they give: an immutable value.
 
-A `Field` holds the sums of the trials by place and the units in which places are measured. To
-learn is to make another field:
+A `Field` holds the sums of the trials by place and the units in which places are measured. Learning
+returns a new field:
 
     begun     no trials yet: features, classes, domain and units
     counted   more trials
     merged    the trials of two fields
 
-Asking (`posterior`, `mean`, `n_near`, `band`, `more_trials`) changes nothing, so whoever has a
-field may ask it while others make new ones. How wide its windows are follows from the options and
-the trials, when it is first asked. The trials need not be on this machine: `windows` may be
-anything that adds up trials near a point, as `betafield.windows.Forest` does.
+Queries (`posterior`, `mean`, `n_near`, `band`, `more_trials`) change nothing, so a field can be
+queried while others are being made. The width of the windows follows from the options and the
+trials, and is computed at the first query. The trials need not be on this machine: `windows` may be
+anything that sums trials near a point, as `betafield.windows.Forest` does.
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Records = npt.NDArray[Any]
-# Windows, queries and a width → what they hold.
+# Maps windows, queries and a width to the sums in each window.
 Ask = Callable[[Any, Floats, float], Ints]
-# What is told of the windows in use.
+# The fields of `weights_` for windows.
 WINDOW = [("width", np.float64), ("score", np.float64), ("weight", np.float64)]
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A smooth probability, as far as trials have shown it, by windows.
+    """A smooth probability learned from trials in windows.
 
     Parameters
     ----------
     options : Options
-        What was asked for.
+        The estimator's options.
     features : Features
-        Their number, and their names if they have any.
+        Their number, and their names if any.
     classes : array of shape (K,)
-        Of two, the success is the second.
+        With two classes, the second is the success.
     bounds : array of shape (d, 2)
         The domain.
     units : Units
-        In which places are measured.
+        The units in which places are measured.
     windows : Forest
         The sums of the trials, by place, in scaled units.
     sharing : {"exact", "mean"}
-        How trials under contexts were counted.
+        How trials under contexts were combined.
     totals : Totals
-        How many trials there are, and how distorted they were.
+        The number of trials, and how distorted they were.
     polynomials : tuple of polynomials
-        The polynomial contexts that were counted.
+        The polynomial contexts among the trials.
     """
 
     options: Options
@@ -101,7 +101,7 @@ class Field:
         return cls(options, features, classes, bounds, units, windows, options.sharing)
 
     def counted(self, places: Places, evidence: Evidence) -> Self:
-        """Return the field that knows these trials too."""
+        """Return a field that includes these trials."""
         return self.holding(
             self.windows.insert(places),
             self.totals.plus(evidence.totals),
@@ -128,7 +128,7 @@ class Field:
         )
 
     def merged(self, other: Field) -> Self:
-        """Return the field that knows the trials of both."""
+        """Return a field with the trials of both."""
         self._require_alike(other)
         theirs, ours = other.polynomials, self.polynomials
         windows, polynomials = joined(self.windows, ours, other.windows, theirs)
@@ -143,7 +143,7 @@ class Field:
         )
 
     def with_only(self, places: Places, totals: Totals) -> Self:
-        """Return a field with windows as wide as here that knows these trials alone.
+        """Return a field with windows of the same width, but only the given trials.
 
         Places are in scaled units.
         """
@@ -154,7 +154,7 @@ class Field:
         return dataclasses.replace(self, options=options).holding(windows, totals)
 
     def featured(self, features: trials.Features | None) -> Self:
-        """Return the field with levels of categories that were seen; nothing else changes."""
+        """Return the field with these levels of categories added; nothing else changes."""
         if features is None or not features.categories.columns:
             return self
         known = self.features.categories.plus(features.categories)
@@ -162,17 +162,17 @@ class Field:
         return dataclasses.replace(self, features=self.features._replace(categories=known))
 
     def settled(self) -> Self:
-        """Return this field: its windows are those for its trials, found now if not before."""
+        """Return this field, after its width has been computed."""
         assert self.width > 0.0
         return self
 
     @property
     def is_settled(self) -> bool:
-        """Whether its windows are those for its trials, which they always are."""
+        """Always True, because the width always follows from all trials."""
         return True
 
     def asked_for(self, options: Options) -> Self:
-        """Return the field with other options, which count from now on."""
+        """Return the field with other options, which apply from now on."""
         if options.is_as(self.options):
             return self
         success.require_same(self.classes, options.pos_label)
@@ -197,30 +197,30 @@ class Field:
         return self.units.wraps
 
     def placed_points(self, points: Floats, name: str = "X") -> Floats:
-        """Return points as places of the domain; raise for those that are none on Earth."""
+        """Return points as places in the domain; raise for invalid longitudes or latitudes."""
         return self.units.wraps.placed(points, self.bounds, name)
 
     def placed(self, points: Floats, evidence: Evidence) -> Places:
-        """Return the trials at points of their rows, in the units of the windows."""
+        """Return the trials at these points, one per row, in the units of the windows."""
         from betafield.windows import Places
 
         return Places(self.units.axes(points), evidence.counts, evidence.shifts)
 
-    # What there is to know about it.
+    # Properties.
 
     @property
     def is_plain(self) -> bool:
-        """Whether all there is to learn from are two classes without contexts."""
+        """Whether there are two classes and no contexts."""
         return len(self.classes) == 2 and not self.totals.distorted
 
     @property
     def sides(self) -> Floats:
-        """Lengths of the domain, in scaled units."""
+        """Side lengths of the domain, in scaled units."""
         return self.units.sides(self.bounds)
 
     @property
     def decoder(self) -> Decoder:
-        """What the sums of a window mean."""
+        """Turns the sums of a window into a posterior."""
         return Decoder(
             len(self.classes),
             self.sharing,
@@ -232,7 +232,7 @@ class Field:
 
     @cached
     def width(self) -> float:
-        """Δ, in scaled units: as given, as theory has it, or as trials left out are predicted."""
+        """Δ, in scaled units: as given, by theory, or by the leave-one-out score."""
         bandwidth = self.options.bandwidth
         if not isinstance(bandwidth, str):
             return float(bandwidth)
@@ -243,7 +243,7 @@ class Field:
 
     @cached
     def scored(self) -> choosing.Scored:
-        """How windows of all widths predict trials that are left out."""
+        """The leave-one-out score of each candidate width."""
         sample = self._sample()
         points = self.units.restored(sample.places.axes)
         shapes = np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
@@ -253,7 +253,7 @@ class Field:
         return found._replace(widths=self.units.told(found.widths))
 
     def _sample(self) -> choosing.Sample:
-        """Return places at which trials are left out, wherever they are."""
+        """Return the places at which trials are left out, wherever they are stored."""
         sampled: Callable[[float], choosing.Sample] | None
         sampled = getattr(self.windows, "sampled", None)
         cost = self.decoder.cost
@@ -272,52 +272,52 @@ class Field:
 
     @property
     def levelled(self) -> tuple[int, ...]:
-        """The features whose levels have effects of their own: none."""
+        """The features whose levels have effects of their own: none for windows."""
         return ()
 
     @property
     def relevance(self) -> Floats:
-        """1 for every feature: windows are round in scaled units."""
+        """1 for every feature, because windows are round in scaled units."""
         return np.ones(self.features.number)
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
-        """How far windows reach along each feature, in its own units, with the weight of that."""
+        """How far windows reach along each feature, in its own units, with the weight of each."""
         return [(1.0, self.width * self.units.unit)]
 
     def places(self) -> list[Places]:
-        """Return the places of all trials, in scaled units; one may stand in several parts."""
+        """Return the places of all trials, in scaled units; a place may appear in several parts."""
         places: list[Places] = self.windows.places
         return places
 
     def shapes(self, points: Floats) -> Floats:
-        """Return the prior's shapes at points, a column per class."""
+        """Return the prior's shapes at points, one column per class."""
         return priors.shapes(self.options.prior, points, len(self.classes))
 
-    # Asking.
+    # Queries.
 
     def posterior(self, points: Floats, ask: Ask | None = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d).
 
-        `ask` tells what windows hold, if somebody else knows that sooner than they do.
+        `ask`, if given, replaces the lookup of the sums in the windows.
         """
         return self.decoder.posterior(self.sums(points, self.width, ask), self.shapes(points))
 
     def mean(self, points: Floats, at_once: int = 1 << 23) -> Floats:
         """Return the posterior means at each of the points (m, d).
 
-        Sums may take a kilobyte per point, so only so many numbers are held at once.
+        Sums may take a kilobyte per point, so points are processed in blocks.
         """
         block = max(1, at_once // (self.windows.width + self.windows.span[1] + 6))
         starts = range(0, max(1, len(points)), block)
         return np.concatenate([self.posterior(points[i : i + block]).mean() for i in starts])
 
     def n_near(self, points: Floats) -> Floats:
-        """Return how many trials the window of each point has."""
+        """Return the number of trials in the window of each point."""
         return self.decoder.size(self.sums(points, self.width))
 
     def sums(self, points: Floats, width: float, ask: Ask | None = None) -> Ints:
-        """Return what windows of a width hold at each point."""
+        """Return the sums in a window of the given width at each point."""
         queries, width = self.units.scaled(points), self.units.straight(width)
         if ask is not None:
             return ask(self.windows, queries, width)
@@ -325,24 +325,24 @@ class Field:
         return found
 
     def posterior_of_all(self, point: Floats) -> Posterior:
-        """Return what is believed at a point (1, d) if all trials had been made there."""
+        """Return the posterior at a point (1, d) as if all trials had been made there."""
         return self.decoder.posterior(self.sums(point, np.inf), self.shapes(point))
 
     def band(
         self, points: Floats, lipschitz: float, level: float, simultaneous: bool
     ) -> tuple[Floats, Floats]:
-        """Return intervals (low, high) that hold π with a probability of at least `level`."""
+        """Return intervals (low, high) that contain π with a probability of at least `level`."""
         return self.bands(lipschitz, level, simultaneous).intervals(self.units.scaled(points))
 
     def more_trials(
         self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
     ) -> Floats:
-        """Return how many more trials make the band this narrow."""
+        """Return how many more trials would make the band this narrow."""
         bands = self.bands(lipschitz, level, simultaneous)
         return bands.more_trials(self.units.scaled(points), width)
 
     def bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
-        """Return what computes intervals with a guarantee; raise if there is none."""
+        """Return the computation of guaranteed intervals; raise if no guarantee exists."""
         from betafield.bands import Bands
 
         if not widths.is_positive(lipschitz):
@@ -356,16 +356,16 @@ class Field:
             self.sides,
             self.totals,
             float(lipschitz),
-            min(1.0 - level, 0.5),  # what is proven is for intervals that hold more often than not
+            min(1.0 - level, 0.5),  # the proof needs intervals that hold more often than not
             simultaneous,
             self.options.n_jobs,
             self.units.radii,
         )
 
-    # Inside.
+    # Private.
 
     def _require_whole_affine(self) -> None:
-        """Raise if trials are none of which a guarantee is known."""
+        """Raise if no guarantee is known for the trials seen."""
         if len(self.classes) > 2:
             raise ValueError(
                 f"band: this model has {len(self.classes)} classes; guarantees are for two"
@@ -382,7 +382,7 @@ class Field:
             )
 
     def _require_alike(self, other: Field) -> None:
-        """Raise unless trials of the other field mean the same here."""
+        """Raise unless trials of the other field have the same meaning here."""
         if self.windows.metric != other.windows.metric:
             raise ValueError(
                 f"other: its metric is {other.windows.metric}, here it is {self.windows.metric}"
@@ -418,7 +418,7 @@ def require_same_question(ours: Any, theirs: Any) -> None:
 
 
 def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be equal") -> None:
-    """Raise unless what two fields have is equal."""
+    """Raise unless both fields have equal values."""
     if not np.array_equal(np.asarray(ours), np.asarray(theirs)):
         _raise_for(name, ours, theirs, hint)
 

@@ -1,6 +1,6 @@
-"""From validated trials to what the default model has learned of them.
+"""From validated trials to the default field.
 
-The counterpart of `learning`, which does the same for windows.
+The counterpart of `learning`, which does this for windows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from betafield.options import Options
 from betafield.smooth import SmoothField
 from betafield.sums import Sums
 
-# Groups of trials at the most.
+# Largest number of groups of trials.
 MOST_GROUPS = 1_000
 
 
 def require_monotone(
     options: Options, features: trials.Features, classes: npt.NDArray[Any]
 ) -> None:
-    """Raise unless a field of these features and classes can be monotone as it is asked for."""
+    """Raise unless a field with these features and classes can be monotone as requested."""
     asked = options.monotonic_cst, features.number, features.names
     monotonic.require(*asked, len(classes))
     signs = monotonic.signs(*asked)
@@ -51,7 +51,7 @@ def taught(
     classes: npt.NDArray[Any],
     some: Trials,
 ) -> SmoothField:
-    """Return the field that knows these trials too; the first are settled."""
+    """Return a field that includes these trials, settled if they are the first."""
     learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))
     units.require_positive(options.scale, some.points[:, features.numeric], features.number_named)
@@ -66,7 +66,7 @@ def taught(
 
 
 def added(field: SmoothField, some: Trials) -> SmoothField:
-    """Return the field that knows these trials too; raise for impossible or unbounded ones."""
+    """Return a field that includes these trials; raise for impossible or out-of-bounds ones."""
     more = _summed(field, some)
     if not more.totals.trials:
         return field
@@ -74,12 +74,12 @@ def added(field: SmoothField, some: Trials) -> SmoothField:
 
 
 def supposing(field: SmoothField, some: Trials) -> SmoothField:
-    """Return the field as if these trials had been made; nothing is found anew for them."""
+    """Return the field as if these trials had been made, without renewing the estimates."""
     return field.supposing(_summed(field, some))
 
 
 def _summed(field: SmoothField, some: Trials) -> Sums:
-    """Return the sums of trials of which a field may learn."""
+    """Return the sums of trials, after checking that the field may learn from them."""
     learning.require_two_classes(len(field.classes), some.context)
     _require_few_groups(field, some)
     family, context = None, some.context
@@ -93,7 +93,7 @@ def _summed(field: SmoothField, some: Trials) -> Sums:
 
 
 def _require_few_groups(field: SmoothField, some: Trials) -> None:
-    """Raise for more groups than a process can have effects of."""
+    """Raise if there are more groups than a process can have effects for."""
     if some.group is None:
         return
     number = len(np.union1d(field.sums.groups, some.group))

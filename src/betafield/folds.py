@@ -1,4 +1,4 @@
-"""Folds of trials, in which each is held out once."""
+"""Cross-validation folds, in which each trial is held out once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield import checks
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
-Folds = list[tuple[Rows, Rows]]  # of each, the rows to learn from and those held out
+Folds = list[tuple[Rows, Rows]]  # per fold: the training rows and the held-out rows
 
 FOLDS = 5
 
@@ -22,17 +22,17 @@ FOLDS = 5
 def divided(
     cv: Any, X: Any, y: Labels, weight: Floats | None, split_params: dict[str, Any]
 ) -> Folds:
-    """Return the folds, in which each trial is held out once, and every class always seen.
+    """Return folds that hold out each trial once and train on every class.
 
     Parameters
     ----------
     cv : int, splitter, iterable of (train, test) or None
-        None: as many as the rarest class has trials, two at least and 5 at the most.
+        None: as many as the rarest class has trials, but at least 2 and at most 5.
     X, y : arrays of t rows
     weight : array of shape (t,) or None
-        Trials of weight 0 are not there.
+        Trials of weight 0 are ignored.
     split_params : dict
-        For the `split` of a splitter.
+        Passed to the `split` method of a splitter.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def _split(cv: Any, X: Any, y: Labels, split_params: dict[str, Any]) -> Folds:
     """Return the rows (train, test) of each fold."""
     if isinstance(cv, Integral):
         cv = checks.whole("cv", cv, 2, len(y))
-    rows = np.arange(len(y))  # by which masks and negative numbers become rows, too
+    rows = np.arange(len(y))  # turns masks and negative indices into row numbers
     try:
         splits = check_cv(cv, y, classifier=True).split(X, y, **split_params)
         return [(rows[train], rows[test]) for train, test in splits]
     except (IndexError, TypeError, ValueError) as error:
         if isinstance(error, ValueError) and (isinstance(cv, int) or hasattr(cv, "split")):
-            raise ValueError(f"cv: {error}") from error  # scikit-learn says what is wrong with it
+            raise ValueError(f"cv: {error}") from error  # scikit-learn says what is wrong
         rule = (
             "a number of folds, a splitter or the rows (train, test) of each fold are needed, "
             f"from 0 to {len(y) - 1}"
@@ -77,7 +77,7 @@ def _split(cv: Any, X: Any, y: Labels, split_params: dict[str, Any]) -> Folds:
 
 
 def _require_held_out_once(folds: Folds, n_rows: int) -> None:
-    """Raise for the first trial that is held out by no fold, or more than once."""
+    """Raise for the first trial that is not held out exactly once."""
     times = np.zeros(n_rows, dtype=int)
     for _, test in folds:
         np.add.at(times, test, 1)

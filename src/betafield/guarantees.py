@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Standard deviations of the number of trials in a window that are looked at, and numbers there.
+# How many standard deviations of the number of trials in a window are covered, at how many values.
 SPREAD, NUMBERS = 12.0, 1 << 14
 METRICS = ("euclidean", "chebyshev", "manhattan")
 SHAPES = f"(alpha, beta) is needed, both positive numbers, from {priors.LEAST:g} to {priors.MOST:g}"
-# A bias of 1 says nothing; more than this would have no square.
+# A bias of 1 says nothing, and the square of more than this would overflow.
 MOST_BIAS = 1e100
 # E[X | X ≥ a] − max(E X, a) is at most this many standard deviations, for log-concave X.
 CUT = math.sqrt(math.e - 1.0)
@@ -124,7 +124,7 @@ def error_bound(
 
 
 def _bound(n: Floats, bias: float, alpha: float, beta: float) -> Floats:
-    """Return the bound given n trials in the window, π there within `bias`."""
+    """Return the bound given n trials in the window, where π differs by at most `bias`."""
     m = alpha + beta
     squared_bias = ((n * bias + max(alpha, beta)) / (n + m)) ** 2
     return np.asarray(0.25 / (n + m + 1.0) + 0.25 * n / (n + m) ** 2 + squared_bias)
@@ -133,12 +133,12 @@ def _bound(n: Floats, bias: float, alpha: float, beta: float) -> Floats:
 def _bound_under(n: Floats, bias: float, background: float) -> Floats:
     """Return the bound given n trials that succeed with probability q = B + (1 − B) π.
 
-    The posterior of q is Beta(S+1, n−S+1), cut off below B. That does not add to its variance,
-    for it is log-concave, and moves its mean by at most CUT of its standard deviations σ:
+    The posterior of q is Beta(S+1, n−S+1), truncated below at B. It is log-concave, so truncation
+    does not increase its variance, and moves its mean by at most CUT of its standard deviations σ:
 
         E(q̃ − q)² ≤ σ² + (√(Var q̂ + bias²) + CUT σ)²,    q̂ = (S+1)/(n+2),
 
-    with bias ((1−B) n L Δ + 1)/(n+2); and π̃ − π is (q̃ − q)/(1 − B).
+    with bias ((1−B) n L Δ + 1)/(n+2), and π̃ − π = (q̃ − q)/(1 − B).
     """
     seen = 1.0 - background
     sampled = n * _largest_variance(background) / (n + 2.0) ** 2
@@ -149,13 +149,13 @@ def _bound_under(n: Floats, bias: float, background: float) -> Floats:
 
 
 def _largest_variance(least: float | Floats) -> Any:
-    """Return the largest q (1 − q) of q between `least` and 1."""
+    """Return the largest q (1 − q) for q between `least` and 1."""
     q = np.maximum(least, 0.5)
     return q * (1.0 - q)
 
 
 def _corner(bandwidth: float, d: int, metric: str) -> float:
-    """Return at least the share of the unit cube that lies within `bandwidth` of a corner."""
+    """Return a lower bound of the share of the unit cube within `bandwidth` of a corner."""
     reach = min(bandwidth, 1.0)
     if metric == "chebyshev" or d == 1:
         return reach**d
@@ -168,7 +168,7 @@ def _corner(bandwidth: float, d: int, metric: str) -> float:
 
 
 def _numbers_in_window(t: int, share: float) -> tuple[Floats, Floats]:
-    """Return numbers n and the probability that Bin(t, share) is n, or between n and the next."""
+    """Return numbers n and the probability that Bin(t, share) is n, or from n to below the next."""
     middle, spread = t * share, SPREAD * (math.sqrt(t * share * (1.0 - share)) + 1.0)
     low, high = max(math.floor(middle - spread), 0), min(math.ceil(middle + spread), t)
     n = np.unique(np.concatenate([[0.0], np.floor(np.linspace(low, high, NUMBERS))]))
@@ -284,11 +284,11 @@ def certificate(
     return table
 
 
-# What is asked for -------------------------------------------------------------------------
+# Checks ------------------------------------------------------------------------------------
 
 
 def _checked_prior(prior: Any) -> tuple[float, float]:
-    """Return α and β; functions of x are refused, because the bound is for every x."""
+    """Return α and β; functions of x are refused, because the bound holds for every x."""
     good = isinstance(prior, (tuple, list)) and len(prior) == 2
     checks.require(good, "prior", prior, SHAPES)
     alpha, beta = (

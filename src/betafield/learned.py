@@ -1,4 +1,4 @@
-"""The learned attributes of an estimator, read off its field."""
+"""The learned attributes of an estimator, read from its field."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Floats = npt.NDArray[np.float64]
 
 
 class Learned:
-    """An estimator with one field, off which all learned attributes are read.
+    """An estimator with one field, from which all learned attributes are read.
 
-    `_field_` is replaced whole, so that readers never see half of a change.
+    `_field_` is replaced as a whole, so readers never see half a change.
     """
 
     _field_: AnyField
 
     @classmethod
     def of(cls, field: AnyField) -> Self:
-        """Return the model that has learned a field, with the options it was asked for with."""
+        """Return a model with this field and the field's options."""
         model = cls(**field.options._asdict())
         model._field_ = field
         return model
@@ -36,14 +36,14 @@ class Learned:
 
     @property
     def field_(self) -> AnyField:
-        """What was learned, as an immutable value, with the current options."""
+        """The field: an immutable value, with the current options."""
         check_is_fitted(self)
         field, model = self._field_, cast(Any, self)
-        # Whatever else was set since counts when the model learns next.
+        # Other options that were changed since then apply when the model next learns.
         return field.asked_for(field.options._replace(n_jobs=model.n_jobs, prior=model.prior))
 
     def asked(self, X: Any, name: str = "X") -> tuple[AnyField, Floats]:
-        """Return what was learned and the points of X, validated, both of one moment."""
+        """Return the field and the validated points of X, both at the same moment."""
         field = self.field_
         points = trials.more_points(type(self).__name__, X, field.features, name)
         return field, field.placed_points(points, name)
@@ -108,7 +108,7 @@ class Learned:
 
     @property
     def group_deviation_(self) -> float:
-        """The standard deviation of what groups share, in log-odds; 0 if there are none."""
+        """The standard deviation of group effects, in log-odds; 0 without groups."""
         return self._smooth("group_deviation_", "bandwidth_").group_deviation
 
     @property
@@ -150,14 +150,14 @@ class Learned:
         return self._field_.windows
 
     def _smooth(self, name: str, instead: str) -> SmoothField:
-        """Return the field of a process."""
+        """Return the field, which must be of a process."""
         field = self.field_
         if not isinstance(field, SmoothField):
             raise AttributeError(f"{name}: windows have a width instead, see {instead}")
         return field
 
     def _windowed(self, name: str, instead: str) -> Field:
-        """Return the field of windows."""
+        """Return the field, which must be of windows."""
         field = self.field_
         if not isinstance(field, Field):
             raise AttributeError(

@@ -1,4 +1,4 @@
-"""From validated trials to a field: what each teaches, in which units, counted where."""
+"""From validated trials to a field of windows: their evidence, their units, their places."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Trials(NamedTuple):
     ----------
     points : array of shape (t, d)
     columns : array of shape (K, t)
-        How many ended in each class.
+        Number of trials per class.
     weight : array of shape (t,) or None
     context : array of shape (t, p + 1), ContextFamily of t rows, or None
     group : array of shape (t,) or None
-        A number per group of trials.
+        One number per group of trials.
     is_apart : bool
-        Whether rows may vary more than trials alone would.
+        Whether rows may be overdispersed, so that they are kept apart.
     features : Features or None
-        With the levels of categories that are among them.
+        Their features, with the levels of categories that occur.
     """
 
     points: Floats
@@ -54,7 +54,7 @@ class Trials(NamedTuple):
     features: trials.Features | None = None
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Trials:
-        """Return some of them."""
+        """Return the trials of these rows."""
         return self._replace(
             points=self.points[rows],
             columns=self.columns[:, rows],
@@ -73,7 +73,7 @@ def begun(
 ) -> Field:
     """Return a field without trials whose domain and units suit these points.
 
-    `weigh()` gives the weight of each point; only standard deviations ask for it.
+    `weigh()` returns the weight of each point; it is called only for standard deviations.
     """
     numbers, wraps = points[:, features.numeric], options.wraps(features).among(features.numeric)
     domain = units.domain(options.bounds, numbers)
@@ -90,7 +90,7 @@ def _begun(
     domain: Floats,
     measured: units.Units,
 ) -> Field:
-    """Return a field without trials; levels of categories are out of reach of each other."""
+    """Return a field without trials; levels of categories are out of each other's reach."""
     every = np.zeros((features.number, 2))
     every[features.numeric] = domain
     own = measured.among(features.numeric, every, options.wraps(features))
@@ -104,7 +104,7 @@ def taught(
     classes: npt.NDArray[np.generic],
     some: Trials,
 ) -> Field:
-    """Return the field that knows these trials too."""
+    """Return a field that includes these trials."""
     require_features(options, features)
     if known is None:
         return started(options, features, classes, some)
@@ -116,7 +116,7 @@ def taught(
 def started(
     options: Options, features: trials.Features, classes: npt.NDArray[np.generic], some: Trials
 ) -> Field:
-    """Return the field of the first trials; raise if none of them teaches anything."""
+    """Return a field with the first trials; raise if none of them carries information."""
     points, evidence = located(None, options, features, len(classes), some)
     if not len(points):
         raise ValueError(NOTHING_LEARNED)
@@ -126,7 +126,7 @@ def started(
 
 
 def added(field: Field, some: Trials) -> Field:
-    """Return the field with these trials counted too."""
+    """Return a field that includes these trials."""
     points, evidence = located(field, field.options, field.features, len(field.classes), some)
     if not len(points):
         return field
@@ -141,9 +141,9 @@ def located(
     n_classes: int,
     some: Trials,
 ) -> tuple[Floats, Evidence]:
-    """Return the points of trials that teach something, and what they teach.
+    """Return the points of trials that carry information, and their evidence.
 
-    Raises for points outside of the bounds, impossible outcomes, and a prior that is none.
+    Raises for points out of bounds, impossible outcomes, and invalid priors.
     """
     evidence = evident(known, options, n_classes, some)
     present = evidence.present(len(some.points))
@@ -160,7 +160,7 @@ def placed(
     present: npt.NDArray[np.bool_],
     named: Callable[[int], str] = checks.column,
 ) -> Floats:
-    """Return points as places, those that wrap around in the first turn; raise for others."""
+    """Return points as places, with periodic features wrapped into one period; raise if invalid."""
     if not wraps:
         units.check_bounds(options.bounds, points, present, named)
         return points
@@ -174,7 +174,7 @@ def placed(
 def placed_numbers(
     options: Options, features: trials.Features, points: Floats, present: npt.NDArray[np.bool_]
 ) -> Floats:
-    """Return points as places; categories, which know neither bounds nor turns, stay."""
+    """Return points as places; categories have neither bounds nor periods and stay unchanged."""
     wraps, numeric = options.wraps(features), features.numeric
     found = placed(
         options, wraps.among(numeric), points[:, numeric], present, features.number_named
@@ -187,7 +187,7 @@ def placed_numbers(
 
 
 def require_features(options: Options, features: trials.Features) -> None:
-    """Raise for options that features that wrap around cannot have."""
+    """Raise for options that do not suit periodic or geographic features."""
     wraps, numeric = options.wraps(features), features.numeric
     for column in features.categories.columns:
         if wraps.scales and wraps.scales[column]:
@@ -203,7 +203,7 @@ def require_features(options: Options, features: trials.Features) -> None:
 
 
 def require_two_classes(n_classes: int, context: distorted.Context | None) -> None:
-    """Raise for contexts of more than two classes."""
+    """Raise for contexts with more than two classes."""
     if context is not None and n_classes > 2:
         raise ValueError(
             f"context: found one where there are {n_classes} classes; contexts are for two"
@@ -218,20 +218,20 @@ def in_windows(
     sums: Sums,
     rates: Floats | None = None,
 ) -> Field:
-    """Return the field of windows that knows the trials of these sums.
+    """Return a field of windows with the trials of these sums.
 
-    Rates that are not known are taken to be these; None: the means of their priors.
+    Unknown rates are set to `rates`, or to the means of their priors if that is None.
     """
     domain, wraps = bounds[features.numeric], options.wraps(features).among(features.numeric)
     measured = units.measure(options.scale, domain, domain.T, lambda: np.ones(2), wraps)
     field = _begun(options._replace(bounds=None), features, classes, domain, measured)
-    for part in sums.distinct().trials(rates):  # what is rounded is then rounded once per place
+    for part in sums.distinct().trials(rates):  # so that fractions are rounded only once per place
         field = added(field, Trials(*part))
     return dataclasses.replace(field, options=options)
 
 
 def evident(known: Field | None, options: Options, n_classes: int, some: Trials) -> Evidence:
-    """Return what trials teach, wherever they were made; raise for impossible outcomes."""
+    """Return the evidence of trials, wherever they were made; raise for impossible outcomes."""
     if some.context is None:
         return encode.plain(some.columns, some.weight)
     require_two_classes(n_classes, some.context)
@@ -246,7 +246,7 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
 
 
 def known_context(context: distorted.Context, options: Options) -> Floats:
-    """Return contexts for windows, in which no rate can be learned."""
+    """Return contexts for windows; raise for unknown rates, which windows cannot learn."""
     if isinstance(context, ContextFamily):
         raise ValueError(
             f"context: found rates that are not known, {context!r}, with method="
@@ -257,7 +257,7 @@ def known_context(context: distorted.Context, options: Options) -> Floats:
 
 
 def present(some: Trials) -> Trials:
-    """Return trials without those in which a feature is missing, of which there is a warning."""
+    """Return trials without those in which a feature is missing; warn how many there were."""
     is_there = np.asarray(~np.isnan(some.points).any(axis=1))
     number = int(np.count_nonzero(~is_there))
     if not number:

@@ -1,4 +1,4 @@
-"""Which kind of field is asked for: of a process, or of windows."""
+"""The two kinds of field: of a process, or of windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def taught(
     classes: npt.NDArray[Any],
     some: Trials,
 ) -> AnyField:
-    """Return the field that knows these trials too, of the kind that is asked for."""
+    """Return a field that includes these trials, of the kind that the options ask for."""
     if options.is_smooth:
         if isinstance(known, Field):
             raise kept_for_others(known, options)
@@ -35,14 +35,14 @@ def taught(
 
 
 def _require_independent(options: Options, some: Trials) -> None:
-    """Raise for trials that share something, which windows would count as independent."""
+    """Raise for dependent trials, which windows would treat as independent."""
     for name, found in (("groups", some.group is not None), ("overdispersion", some.is_apart)):
         if found:
             require_dependent(name, options)
 
 
 def require_dependent(name: str, options: Options) -> None:
-    """Raise if this is said of trials that windows would count as independent."""
+    """Raise for this argument with windows, which treat all trials as independent."""
     if not options.is_smooth:
         raise ValueError(
             f"{name}: found with {_told(options)}, which counts every trial by itself; leave "
@@ -53,10 +53,10 @@ def require_dependent(name: str, options: Options) -> None:
 def classes_of(
     known: AnyField | None, outcome: npt.NDArray[Any], classes: Any, options: Options
 ) -> npt.NDArray[Any]:
-    """Return all classes that may come, the success last; raise if others were said before.
+    """Return all classes that may occur, the success last; raise if they differ from before.
 
-    The default model learns a rate from one class alone. Windows without trials say ½, whatever
-    was seen elsewhere, so there an error asks what the other class is.
+    The default model can learn a rate from one class alone. Windows cannot: far from all trials
+    they return ½, whatever was seen elsewhere, so there an error asks for the other class.
     """
     if known is None:
         found = trials.classes_of(outcome, classes, alone=options.is_smooth)
@@ -71,7 +71,7 @@ def classes_of(
 
 
 def merged(ours: AnyField, theirs: AnyField) -> AnyField:
-    """Return the field that knows the trials of both, which must be of one kind."""
+    """Return a field with the trials of both, which must be of the same kind."""
     if isinstance(ours, SmoothField) and isinstance(theirs, SmoothField):
         return ours.merged(theirs)
     if isinstance(ours, Field) and isinstance(theirs, Field):
@@ -83,7 +83,7 @@ def merged(ours: AnyField, theirs: AnyField) -> AnyField:
 
 
 def added(field: AnyField, some: Trials) -> AnyField:
-    """Return the field that knows these trials too; nothing is learned anew from them yet."""
+    """Return a field that includes these trials; estimates are not renewed yet."""
     if isinstance(field, SmoothField):
         return fitting.added(field, some)
     _require_independent(field.options, some)
@@ -91,7 +91,7 @@ def added(field: AnyField, some: Trials) -> AnyField:
 
 
 def kept_for_others(known: AnyField, options: Options) -> ValueError:
-    """Return what is raised where trials were kept for a field of the other kind."""
+    """Return the error for trials that were stored for the other kind of field."""
     return ValueError(
         f"method: found {_told(options)}; the trials so far were kept for {_told(known.options)}, "
         "so fit all trials again"

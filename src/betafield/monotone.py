@@ -1,9 +1,9 @@
 """Fields that never fall, or never rise, along some features: `monotonic_cst`.
 
-Fields are drawn from the joint posterior (`betafield.process.draws`), and each is made monotone
-(`betafield.process.slices`). Whatever is then asked is asked of these draws: the posterior of a
-point is their law there. Seed and number of the draws are always the same, so that what is believed
-is a function of the trials and the options alone.
+Fields are drawn from the joint posterior (`betafield.process.draws`), and each draw is made
+monotone (`betafield.process.slices`). All answers come from these draws: the posterior at a point
+is their distribution there. The seed and the number of draws are fixed, so the posterior is a
+function of the trials and the options alone.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from betafield.process.slices import Slice, at_points, sides
 
 Floats = npt.NDArray[np.float64]
 
-# Draws of which a posterior is made, and their seed.
+# Number of draws per posterior, and their seed.
 SIZE, SEED = 1_000, Seed((0,))
-# Points that are asked at a time.
+# Number of points per block.
 BLOCK = 4_096
 
 
 @dataclass(frozen=True, eq=False)
 class Monotone:
-    """Fields drawn from the joint posterior and made monotone, to be asked at any points.
+    """Fields drawn from the joint posterior and made monotone, for queries at any points.
 
     Parameters
     ----------
     smooth : Smooth
-        What is believed of the field, whichever way it goes.
+        The unconstrained fitted model.
     grid : Slice
-        Along which features, and where they are made monotone.
+        The features along which fields are made monotone, and the grid for this.
     size : int
-        Number of fields.
+        Number of draws.
     seed : Seed
-        What decides them.
+        Seed of the draws.
     n_jobs : int or None
         Threads for queries of windows.
     """
@@ -55,24 +55,24 @@ class Monotone:
     n_jobs: int | None = None
 
     def at(self, points: Floats) -> Floats:
-        """Return π of every field at points in own units, shape (size, points)."""
+        """Return π of every draw at points in the features' own units, shape (size, points)."""
         if self._is_whole:
             return self.grid.between(self._nodes, points)
         return at_points(self._fields.at, self.size, self.grid, points)
 
     def posterior(self, points: Floats) -> Sampled:
-        """Return what is believed of π at points."""
-        # Rounding between points of the grid leaves nothing outside.
+        """Return the posterior of π at points."""
+        # Interpolation may round to just outside [0, 1].
         return Sampled(np.clip(self.at(points), 0.0, 1.0))
 
     def mean(self, points: Floats) -> Floats:
-        """Return the mean of π at points, however many they are."""
+        """Return the mean of π at points, block by block."""
         some = [self.posterior(points[block]).mean() for block in blocks(len(points), BLOCK)]
         return np.concatenate(some) if some else np.zeros(0)
 
     @property
     def _is_whole(self) -> bool:
-        """Whether one grid serves all points."""
+        """Whether one grid covers all features."""
         is_every = len(self.grid.features) == len(self.smooth.box.axes)
         return is_every and self.smooth.box.arrangement is None
 
@@ -82,7 +82,7 @@ class Monotone:
 
     @cached
     def _nodes(self) -> Floats:
-        """π of every field at the points of the one grid."""
+        """π of every draw at the nodes of the one grid."""
         nowhere = np.zeros((1, len(self.grid.features)))
         return self.grid.drawn(self._fields.at, nowhere)[:, 0]
 
@@ -92,8 +92,8 @@ def grid_over(
 ) -> Slice:
     """Return the grid on which fields are made monotone.
 
-    It is even in the units of the heaviest process. Features `apart` are none of it if they need
-    not: nothing is between their levels.
+    It is even in the units of the heaviest process. Features `apart` are left out unless they are
+    needed, because there is nothing between their levels.
     """
     axes = smooth.boxes[int(np.argmax(smooth.weights))].axes
     counts = sides(signs, apart)
@@ -102,7 +102,7 @@ def grid_over(
 
 
 def nodes_along(axis: Axis, ends: Floats, count: int) -> Floats:
-    """Return points from end to end of a feature's domain, even in the units of the box.
+    """Return points from end to end of a feature's domain, evenly spaced in box units.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which way a field goes along each feature, as `monotonic_cst` says it: checked, nothing else."""
+"""Validation of `monotonic_cst`: the direction of the field along each feature."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from betafield import checks
 
 ALLOWED = "-1 (never rises), 0 (either) and 1 (never falls) are allowed"
-# Features up to which all of them can be monotone, and how many of more can.
+# Up to this many features, all can be monotone; with more features, at most this many.
 MOST = 3
 
 
 def signs(monotonic_cst: Any, d: int, names: Any = None) -> tuple[int, ...]:
-    """Return, per feature of d, which way the field goes: 1, −1, or 0 for either.
+    """Return the direction along each of d features: 1 rising, −1 falling, 0 unconstrained.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def signs(monotonic_cst: Any, d: int, names: Any = None) -> tuple[int, ...]:
 
 
 def require(monotonic_cst: Any, d: int, names: Any, n_classes: int) -> None:
-    """Raise unless a field of these features and classes can be monotone as it is asked for."""
+    """Raise unless a field with these features and classes can be monotone as requested."""
     if any(signs(monotonic_cst, d, names)) and n_classes > 2:
         raise ValueError(f"monotonic_cst: this model has {n_classes} classes; two are needed")
 

@@ -1,8 +1,8 @@
-"""What a fitted model has seen, from the sums that it keeps; no data are needed.
+"""What a fitted model has seen, from the sums it stores; the data are not needed.
 
-observed   the distinct places, their trials and how these ended
+observed   the distinct places, with their trials and outcomes
 binned     the share of successes along one feature, with its interval
-left_out   how models with the same parameters predict held-out trials
+left_out   how well models with the same parameters predict held-out trials
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FOLDS = 5
-# Whole trials below which there is nothing to be learned by leaving a fifth of them out.
+# With fewer whole trials, leaving out a fifth of them shows nothing.
 FEWEST = 10
-# Bins that may be asked for.
+# Largest number of bins.
 MOST_BINS = 100_000
-# Points at which posteriors are held at once.
+# Number of points whose posteriors are in memory at once.
 BLOCK = 1 << 14
 
 
 class Observed(NamedTuple):
-    """Distinct places, and what was seen at each.
+    """Distinct places, and the trials at each.
 
     Parameters
     ----------
     points : array of shape (n, d)
-        The places, in the features' own units, sorted. Those of windows are restored from scaled
-        units, so the last digit may differ from what was given.
+        The places, in the features' own units, sorted. Windows restore them from scaled units, so
+        the last digit may differ from what was given.
     trials : array of shape (n,)
-        Trials at each; the sum of their weights.
+        Number of trials at each; the sum of their weights.
     counts : array of shape (n, K) or None
-        How many ended in each class, as they were seen: trials under contexts are not corrected.
-        None where `why` says why that is not kept.
+        Trials per class as they were observed; trials under contexts are not corrected. None if the
+        counts were not kept; `why` gives the reason.
     names : tuple of str
-        The features.
+        Names of the features.
     why : str
-        Why there are no counts; empty where there are.
+        Why there are no counts; empty if there are.
     """
 
     points: Floats
@@ -66,13 +66,13 @@ class Observed(NamedTuple):
 
     @property
     def successes(self) -> Floats | None:
-        """Trials of the second class of two; None with more classes, or where counts are None."""
+        """Trials of the second of two classes; None with more classes or without counts."""
         if self.counts is None or self.counts.shape[1] != 2:
             return None
         return self.counts[:, 1]
 
     def trials_of(self, column: int, codes: Floats) -> Floats:
-        """Return the trials at each level of a category, given as codes.
+        """Return the trials at each level of a category, given by code.
 
         Examples
         --------
@@ -85,13 +85,13 @@ class Observed(NamedTuple):
 
 
 class Binned(NamedTuple):
-    """Trials in bins along one feature; a bin without trials has no share (NaN), interval [0, 1].
+    """Trials in bins along one feature; an empty bin has share NaN and interval [0, 1].
 
     Parameters
     ----------
     edges : array of shape (n_bins + 1,)
     centres : array of shape (n_bins,)
-        The mean of the trials' coordinates, of an empty bin its middle.
+        The mean coordinate of the trials; the midpoint of an empty bin.
     trials, successes, share, low, high : arrays of shape (n_bins,)
         The share of successes, and the ends of its Clopper-Pearson interval.
     """
@@ -106,14 +106,14 @@ class Binned(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was predicted for trials left out, and how they ended; a row per place and fold.
+    """Predictions for held-out trials, and their outcomes; one row per place and fold.
 
     Parameters
     ----------
     predicted : array of shape (m,)
-        The probability of success that trials elsewhere, or of other folds, had led to.
+        The probability of success, learned from the other folds.
     successes, trials : arrays of shape (m,)
-        How the trials left out ended.
+        The outcomes of the held-out trials.
     """
 
     predicted: Floats
@@ -122,7 +122,7 @@ class LeftOut(NamedTuple):
 
 
 def feature_names(model: Any) -> tuple[str, ...]:
-    """Return the names of a model's features, or x0, x1, … where its data had none."""
+    """Return the names of a model's features, or x0, x1, … if its data had none."""
     known = getattr(model, "feature_names_in_", None)
     if known is not None:
         return tuple(map(str, known))
@@ -135,9 +135,10 @@ def feature_names(model: Any) -> tuple[str, ...]:
 def observed(model: SmoothBetaClassifier) -> Observed:
     """Return what a fitted model has seen, by distinct place.
 
-    All of it, apart from trials that teach nothing, whose context has equal coefficients: no model
-    keeps them. Outcomes under contexts are those seen, under whatever distortion. Windows with
-    `sharing="exact"` keep only their likelihoods, so there are trials but no counts.
+    This covers all trials except those that carry no information, because the coefficients of their
+    context are all equal: no model keeps them. Outcomes under contexts are as they were observed.
+    Windows with `sharing="exact"` keep only the likelihoods of such trials, so there are trials but
+    no counts.
 
     Examples
     --------
@@ -168,14 +169,14 @@ _LIKELIHOODS = (
 
 
 def _kept(sums: Sums) -> tuple[Floats, Floats]:
-    """Return the distinct points, sorted, and the trials per class at each, contexts aside."""
+    """Return the distinct points, sorted, and the trials per class at each, ignoring contexts."""
     rows = sums.rows()
     axes, counts = _joined(np.ascontiguousarray(rows.points.T), rows.counts)
     return np.ascontiguousarray(axes.T), counts.T * rows.unit
 
 
 def _places(field: Field) -> Places:
-    """Return all places, in scaled units, in new arrays; one may stand there several times."""
+    """Return all places, in scaled units, in new arrays; a place may appear several times."""
     from betafield.windows import Forest
     from betafield.windows.base import concatenate
 
@@ -194,7 +195,7 @@ def require_model(model: Any) -> None:
 
 
 def _points(field: Field, axes: Floats) -> Floats:
-    """Return places in the features' own units; rounding takes none out of the bounds given."""
+    """Return places in the features' own units, kept within given bounds despite rounding."""
     points = field.units.restored(axes)
     if field.options.bounds is not None:
         numeric = field.features.numeric
@@ -203,7 +204,7 @@ def _points(field: Field, axes: Floats) -> Floats:
 
 
 def _sizes(field: Field, places: Places) -> Floats:
-    """Return the number of trials of each place, whatever is known of them."""
+    """Return the number of trials at each place."""
     return Evidence(None, places.counts, places.shifts, Totals(), field.polynomials).weights(2)
 
 
@@ -231,9 +232,9 @@ def binned(
 ) -> Binned:
     """Return the share of successes in bins of equal width along one feature.
 
-    A feature of no more than `n_bins` different values has a bin for each. Intervals are those of
-    Clopper and Pearson: with S of n trials, the quantiles of Beta(S, n − S + 1) and of
-    Beta(S + 1, n − S); for weights that are not whole they are the same formula.
+    A feature with at most `n_bins` different values has one bin per value. The intervals are those
+    of Clopper and Pearson: with S of n trials, the quantiles of Beta(S, n − S + 1) and of
+    Beta(S + 1, n − S); the same formula is used for fractional weights.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def binned(
         Number or name of the feature.
     n_bins : int, default=20
     level : float, default=0.95
-        Of the intervals.
+        Level of the intervals.
     class_index : int, default=1
         The class that counts as success.
 
@@ -277,7 +278,7 @@ def binned(
 
 
 def _edges(where: Floats, n_bins: int) -> Floats:
-    """Return the edges of bins of equal width, or of one bin a value where these are few."""
+    """Return the edges of bins of equal width, or of one bin per value if there are few values."""
     values = np.unique(where)
     if len(values) > n_bins:
         return np.linspace(values[0], values[-1], n_bins + 1)
@@ -288,7 +289,7 @@ def _edges(where: Floats, n_bins: int) -> Floats:
 def share_interval(
     successes: npt.ArrayLike, trials: npt.ArrayLike, level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the Clopper-Pearson intervals of shares; [0, 1] where nothing was tried.
+    """Return the limits of the Clopper-Pearson intervals of shares; [0, 1] without trials.
 
     Examples
     --------
@@ -306,14 +307,14 @@ def share_interval(
     low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
     high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
     share = won / np.maximum(n, 1e-300)
-    return np.minimum(low, share), np.maximum(high, share)  # which rounding leaves out
+    return np.minimum(low, share), np.maximum(high, share)  # which rounding may exclude
 
 
 # Left out ----------------------------------------------------------------------------------
 
 
 def why_not_left_out(model: SmoothBetaClassifier) -> str | None:
-    """Return why trials of this model cannot be left out, None if they can."""
+    """Return why this model's trials cannot be held out; None if they can."""
     require_model(model)
     if len(model.classes_) > 2:
         return f"the model has {len(model.classes_)} classes; calibration is for two"
@@ -325,29 +326,28 @@ def why_not_left_out(model: SmoothBetaClassifier) -> str | None:
 
 
 def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0) -> LeftOut | None:
-    """Return what models that have not seen them predict for a model's own trials.
+    """Return out-of-fold predictions for a model's own trials.
 
-    The trials are dealt into five folds at random, each trial by itself, also those of one place:
-    new trials come where earlier ones came. Trials of a group, and of a row that may vary by
-    itself, stay together. For each fold a model with the same parameters and
-    units learns from the other four, and predicts the trials of the fold. Length scales, widths and
-    weights that were found for all trials are kept: they are few numbers, and to find them is most
-    of the time of a fit. What weights that are not whole leave over at a place goes to one fold
-    together.
+    The trials are split at random into five folds. Trials of the same place may go to different
+    folds, because new trials may also come where earlier ones were; trials of a group, or of an
+    overdispersed row, stay together. For each fold, a model with the same parameters and units
+    learns from the other four and predicts this one. Length scales, widths and weights estimated
+    from all trials are kept: they are few numbers, and estimating them takes most of the time of a
+    fit. The fractional part of a place's weights goes to one fold.
 
     Parameters
     ----------
     model : SmoothBetaClassifier
-        Fitted, with two classes, without contexts; it stays as it is.
+        Fitted, with two classes, without contexts; it is not changed.
     n : int, default=20_000
-        The largest number of places at which trials are predicted; models learn from all.
+        The largest number of places at which trials are predicted; models learn from all trials.
     random_state : int, default=0
-        Of the folds and of the places.
+        Seed for the folds and the places.
 
     Returns
     -------
     LeftOut or None
-        None where `why_not_left_out` says why.
+        None if `why_not_left_out` gives a reason.
 
     Examples
     --------
@@ -372,9 +372,9 @@ def left_out(model: SmoothBetaClassifier, n: int = 20_000, random_state: int = 0
 
 
 def _dealt(counts: Ints, rng: np.random.Generator, together: Ints | None = None) -> list[Ints]:
-    """Return the counts of each fold; all folds add up to the counts.
+    """Return the counts of each fold; they add up to `counts`.
 
-    `together` has a number per place; what has the same one goes to one fold.
+    `together` has one number per place; places with the same number go to the same fold.
     """
     if together is not None:
         fold_of = (rng.permutation(int(together.max()) + 1) % FOLDS)[together]
@@ -391,10 +391,10 @@ def _dealt(counts: Ints, rng: np.random.Generator, together: Ints | None = None)
 
 
 class _Learner(NamedTuple):
-    """A field, and the distinct places of its trials, which may be learned from in part.
+    """A field, and the distinct places of its trials, some of which can be left out.
 
-    `points` (n, d) and `places` are the same, in the features' own units and in those of the
-    field's places; `counts` (c, n) are laid out as `evidence.columns` has it.
+    `points` (n, d) and `places` are the same places, in the features' own units and in those of the
+    field; `counts` (c, n) are in the layout of `evidence.columns`.
     """
 
     field: AnyField
@@ -405,7 +405,7 @@ class _Learner(NamedTuple):
 
     @classmethod
     def of(cls, field: AnyField) -> _Learner:
-        """Return the field with all of its trials."""
+        """Return a learner with all trials of the field."""
         if isinstance(field, SmoothField):
             (part,) = field.sums.distinct().parts[0]
             return cls(field, part.points, part.points, part.counts, part.group)
@@ -415,14 +415,14 @@ class _Learner(NamedTuple):
 
     @property
     def together(self) -> Ints | None:
-        """What must not be divided: the number of the group, or row, of every place."""
+        """The group or row number of every place, which folds must not split; None if they may."""
         if self.group is not None:
             return np.unique(self.group, return_inverse=True)[1]
         is_apart = isinstance(self.field, SmoothField) and self.field.sums.is_apart
         return np.arange(len(self.points)) if is_apart else None
 
     def taught(self, counts: Ints) -> AnyField:
-        """Return the field with what was found for all trials that knows these counts only."""
+        """Return the field with the estimates from all trials, but only these counts."""
         from betafield.windows import Places
 
         there = counts.any(axis=0)
@@ -436,7 +436,7 @@ class _Learner(NamedTuple):
         return self.field.with_only(Places(np.ascontiguousarray(places.T), counts), totals)
 
     def expected(self, points: Floats) -> Floats:
-        """Return the probabilities of success before any trial."""
+        """Return the prior probabilities of success."""
         if isinstance(self.field, SmoothField):
             return np.full(len(points), 0.5)
         shapes = np.broadcast_to(self.field.shapes(points), (len(points), 2))
@@ -444,7 +444,7 @@ class _Learner(NamedTuple):
 
 
 def _predicted(learner: _Learner, fold: Ints, asked: npt.NDArray[np.bool_]) -> LeftOut:
-    """Return what the other folds say of the trials of this one at the places asked."""
+    """Return the predictions of the other folds for this one, at the places asked for."""
     asked = asked & fold.any(axis=0)
     ended = untallied(fold[:, asked].T, 2).astype(np.float64)
     predicted = _chances(learner, learner.counts - fold, learner.points[asked])
@@ -452,7 +452,7 @@ def _predicted(learner: _Learner, fold: Ints, asked: npt.NDArray[np.bool_]) -> L
 
 
 def _chances(learner: _Learner, counts: Ints, points: Floats) -> Floats:
-    """Return the probabilities of success at some points, learned from these counts only."""
+    """Return the probabilities of success at these points, learned from these counts only."""
     if not counts.any():
         return learner.expected(points)
     field, chances = learner.taught(counts), np.empty(len(points))

@@ -1,4 +1,4 @@
-"""What a model was asked for: the constructor's options, checked."""
+"""The options of a model, checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARINGS = ("exact", "mean")
 
 
 class Options(NamedTuple):
-    """The options of `SmoothBetaClassifier`, as they are at one moment."""
+    """A snapshot of the options of `SmoothBetaClassifier`."""
 
     bandwidth: float | str = "auto"
     method: str = "auto"
@@ -38,11 +38,11 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, model: Any) -> Options:
-        """Return those of an estimator."""
+        """Return the options of an estimator."""
         return cls(*operator.attrgetter(*cls._fields)(model))
 
     def checked(self) -> Options:
-        """Return them; raise for the first that is not allowed."""
+        """Return the options; raise for the first invalid one."""
         widths.check(self.bandwidth)
         checks.one_of("method", self.method, METHODS)
         checks.one_of("metric", self.metric, METRICS)
@@ -67,7 +67,7 @@ class Options(NamedTuple):
         return self
 
     def _require_round(self) -> None:
-        """Raise for other distances than straight ones where features wrap around."""
+        """Raise for a metric or scale that periodic and geographic features cannot have."""
         for name, found in (("periodic", self.periodic), ("geographic", self.geographic)):
             if found and self.metric != "euclidean":
                 raise ValueError(
@@ -84,7 +84,7 @@ class Options(NamedTuple):
         return wrapping(self.periodic, self.geographic, features.number, features.names)
 
     def _require_windows(self) -> None:
-        """Raise for what is said of a process where there is none."""
+        """Raise for options that only a process has."""
         if self.method == "process":
             raise ValueError(
                 f"bandwidth: found {checks.spelled(self.bandwidth)} with method='process', which "
@@ -97,7 +97,7 @@ class Options(NamedTuple):
             )
 
     def _require_smooth(self) -> None:
-        """Raise for what is said of windows where there are none."""
+        """Raise for options that only windows have."""
         usual = isinstance(self.prior, list | tuple) and len(self.prior) == 2
         if not (usual and all(checks.is_number(each) and each == 1.0 for each in self.prior)):
             raise ValueError(
@@ -114,12 +114,12 @@ class Options(NamedTuple):
 
     @property
     def asked(self) -> categories.Asked:
-        """Those about columns of X."""
+        """The options about columns of X."""
         return categories.Asked(self.categorical_features, self.interactions, self.missing)
 
     @property
     def is_smooth(self) -> bool:
-        """Whether a process is asked for: a bandwidth that is given means windows."""
+        """Whether the options ask for a process; a given bandwidth means windows."""
         return (
             self.method != "windows"
             and isinstance(self.bandwidth, str)
@@ -127,14 +127,14 @@ class Options(NamedTuple):
         )
 
     def is_as(self, other: Options) -> bool:
-        """Return whether both ask for the same; functions and arrays, if they are the same one."""
+        """Return whether both are equal; functions and arrays are compared by identity."""
         return all(map(operator.is_, self, other)) or all(map(_is_as, self, other))
 
     def scales_by(self, *names: str) -> bool:
-        """Return whether units are asked for by one of these names."""
+        """Return whether `scale` is one of these names."""
         return isinstance(self.scale, str) and self.scale in names
 
 
 def _is_as(a: Any, b: Any) -> bool:
-    # Numbers of a copied model are other objects.
+    # Copying a model may copy its numbers, so compare these by value.
     return a is b or (type(a) is type(b) and isinstance(a, str | bytes | int | float) and a == b)

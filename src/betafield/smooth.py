@@ -1,19 +1,19 @@
 """What the default model has learned: a process for what is smooth, windows for what is not.
 
-A `SmoothField` holds the sums of the trials by place, in the features' own units, and what was
-found of the process and of the windows of its residuals (`betafield.process`). It is an immutable
-value: to learn is to make another one. Finding is left to the first question; what is found for a
-few trials less still serves (`GROWTH`), until `settled`. Which trials those are follows from the
-batches that were learned, so that questions change nothing of later answers. A settled field is a
-function of the sums by place and the options alone.
+A `SmoothField` holds the sums of the trials by place, in the features' own units, and the estimates
+of the process and of the windows of its residuals (`betafield.process`). It is immutable: learning
+returns a new field. Estimation is deferred until the first question, and estimates from slightly
+fewer trials are reused (`GROWTH`) until `settled`. Which trials those are depends only on the
+batches that were learned, so questions never change later answers. A settled field is a function of
+the sums by place and the options alone.
 
-With three or more classes there is one field per class, against the others. Their means are made
-to add up to 1, and the posterior is the Dirichlet with these means and the variance that they have
-on average,
+With three or more classes there is one field per class against the rest. Their means are normalised
+to add up to 1, and the posterior is the Dirichlet distribution with these means that matches their
+total variance,
 
     α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k.
 
-Guarantees are those of windows (`betafield.bands`), over the same trials: `windowed`.
+Guarantees come from windows (`betafield.bands`) over the same trials; see `windowed`.
 """
 
 from __future__ import annotations
@@ -60,30 +60,30 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
 
-# Trials, in shares of those there were, until what was found is found anew.
+# Estimates are renewed when the number of trials exceeds this multiple of the earlier number.
 GROWTH = 1.1
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothField:
-    """A smooth probability, as far as trials have shown it.
+    """The default field: a smooth probability learned from trials.
 
     Parameters
     ----------
     options : Options
-        What was asked for.
+        The estimator's options.
     features : Features
     classes : array of shape (K,)
-        Of two, the success is the second.
+        With two classes, the second is the success.
     sums : Sums
         The trials by place.
     found : tuple of Found, one or one per class, or None
-        What was last found of process and windows.
+        The latest estimates of the process and windows.
     found_at : Totals or None
-        The trials for which it was.
+        The totals of the trials from which they were estimated.
     earlier : SmoothField or None
-        One with a few trials less whose finding still serves, if nothing was found yet.
+        Until there are estimates: a field with slightly fewer trials whose estimates are used.
     """
 
     options: Options
@@ -97,7 +97,7 @@ class SmoothField:
     # Learning.
 
     def learned(self, more: Sums) -> Self:
-        """Return the field that knows these trials too."""
+        """Return a field that includes these trials."""
         self._require_span(more)
         grown = self.supposing(more)
         is_due = grown.totals.trials > GROWTH * self.served_at.trials
@@ -106,7 +106,7 @@ class SmoothField:
         return dataclasses.replace(grown, **NOTHING_FOUND) if is_due else grown
 
     def _require_span(self, more: Sums) -> None:
-        """Raise if the domain with these trials is wider than a float can hold."""
+        """Raise if these trials would make the domain wider than a float can hold."""
         if self.options.bounds is not None or not more.size:
             return
         each = [self._of_numbers(more.bounds()), *([self.numeric_bounds] if self.sums.size else [])]
@@ -114,20 +114,20 @@ class SmoothField:
         units.require_span(np.stack([low, high], axis=1))
 
     def _loses_logarithms(self, more: Sums) -> bool:
-        """Return whether a feature that was positive is no more: its logarithm may be in use."""
+        """Return whether a feature is no longer positive, so its logarithm no longer exists."""
         if self.options.bounds is not None or not self.sums.size:
             return False
         lowest = self._of_numbers(more.bounds())[:, 0]
         return bool(np.any((self.numeric_bounds[:, 0] > 0.0) & (lowest <= 0.0)))
 
     def supposing(self, more: Sums) -> Self:
-        """Return the field as if these trials had been made, with what was found without them."""
+        """Return the field as if these trials had been made, without renewing the estimates."""
         sums = self.sums.plus(more)
         found = self._found_so_far if sums.rates == self.sums.rates else NOTHING_FOUND
         return dataclasses.replace(self, sums=sums, **found)
 
     def merged(self, other: SmoothField) -> Self:
-        """Return the field that knows the trials of both; it is to be settled."""
+        """Return an unsettled field with the trials of both."""
         require_same_question(self, other)
         if self.options.bounds is not None or other.options.bounds is not None:
             ours, theirs = self.numeric_bounds, other.numeric_bounds
@@ -137,7 +137,7 @@ class SmoothField:
         return dataclasses.replace(grown, sums=self.sums.plus(other.sums), **NOTHING_FOUND)
 
     def featured(self, features: trials.Features | None) -> Self:
-        """Return the field with levels of categories that were seen; nothing else changes."""
+        """Return the field with these levels of categories added; nothing else changes."""
         if features is None or not features.categories.columns:
             return self
         known = self.features.categories.plus(features.categories)
@@ -146,18 +146,18 @@ class SmoothField:
         return dataclasses.replace(self, features=kept, **self._found_so_far)
 
     def settled(self) -> Self:
-        """Return the field with process and windows found for all of its trials."""
+        """Return the field with the process and windows estimated from all of its trials."""
         if self.found is not None and self.is_settled:
             return self
         found = self.serving[0] if self.is_settled else self._find()
         return dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
 
     def in_order(self) -> Self:
-        """Return this field: whichever trials came first cannot be seen in it."""
+        """Return this field, because it does not depend on the order of the trials."""
         return self
 
     def asked_for(self, options: Options) -> Self:
-        """Return the field with other options, which count from now on."""
+        """Return the field with other options, which apply from now on."""
         if options.is_as(self.options):
             return self
         success.require_same(self.classes, options.pos_label)
@@ -166,42 +166,42 @@ class SmoothField:
         return dataclasses.replace(self, options=options, **NOTHING_FOUND)
 
     def with_only(self, sums: Sums) -> Self:
-        """Return a field with what was found here that knows these trials alone.
+        """Return a field that has these estimates, but only the given trials.
 
-        Its domain is that of here, of which length scales and widths are shares.
+        Its domain is unchanged, because length scales and widths are fractions of it.
         """
         found, _ = self.serving
         options = self.options._replace(bounds=self.numeric_bounds)
         kept = dataclasses.replace(self, options=options, sums=sums, earlier=None)
         return dataclasses.replace(kept, found=found, found_at=sums.totals)
 
-    # What there is to know about it.
+    # Properties.
 
     @property
     def totals(self) -> Totals:
-        """How many trials there are, and how distorted they were."""
+        """The number of trials, and how distorted they were."""
         return self.sums.totals
 
     @property
     def is_settled(self) -> bool:
-        """Whether process and windows are found for all trials there are."""
+        """Whether the process and windows were estimated from all trials."""
         return self.served_at == self.totals
 
     @property
     def is_plain(self) -> bool:
-        """Whether all there is to learn from are two classes without contexts."""
+        """Whether there are two classes and no contexts."""
         return len(self.classes) == 2 and not self.totals.distorted
 
     @cached
     def bounds(self) -> Floats:
-        """The domain (d, 2): as given, or that of all trials; categories have none."""
+        """The domain (d, 2): as given, or the range of all trials; NaN for categories."""
         every = np.full((self.features.number, 2), np.nan)
         every[self.features.numeric] = self.numeric_bounds
         return every
 
     @cached
     def numeric_bounds(self) -> Floats:
-        """The domain of the features that are numbers."""
+        """The domain of the numeric features."""
         given = self.options.bounds
         if given is None:
             every = self.wraps.domain(self.sums.bounds(), self.sums.values)
@@ -209,7 +209,7 @@ class SmoothField:
         return units.domain(given, np.empty((0, 0)))
 
     def _of_numbers(self, rows: Floats) -> Floats:
-        """Return rows of a table that are of features which are numbers."""
+        """Return the rows of a table that belong to numeric features."""
         return rows[self.features.numeric] if self.features.categories.columns else rows
 
     @cached
@@ -218,12 +218,12 @@ class SmoothField:
         return self.options.wraps(self.features)
 
     def placed_points(self, points: Floats, name: str = "X") -> Floats:
-        """Return points as places of the domain; raise for those that are none on Earth."""
+        """Return points as places in the domain; raise for invalid longitudes or latitudes."""
         return self.wraps.placed(points, self.bounds, name)
 
     @property
     def n_parameters(self) -> int:
-        """Hyper-parameters of categories, beside which those of groups are like them."""
+        """Number of hyper-parameters of categories, including that of groups."""
         known = self.features.categories
         if not known.columns:
             return 0
@@ -232,7 +232,7 @@ class SmoothField:
 
     @cached
     def arrangement(self) -> Arrangement | None:
-        """Which columns of points are features and which categories, if there are any."""
+        """Which columns are features and which are categories; None if none are categories."""
         from betafield.process.blocks import Arrangement
 
         known = self.features.categories
@@ -243,37 +243,37 @@ class SmoothField:
 
     @property
     def units(self) -> Units:
-        """Shares of the domain."""
+        """Fractions of the domain."""
         return self.windowed.units
 
     @property
     def sides(self) -> Floats:
-        """Lengths of the domain, in those units."""
+        """Side lengths of the domain, in those units."""
         return self.windowed.sides
 
     @property
     def known(self) -> tuple[tuple[Found, ...] | None, Totals | None]:
-        """What was found and for which trials; None if that is left to the first question."""
+        """The estimates and the totals they came from; None if estimation has not happened yet."""
         is_open = self.found is None and self.earlier is None and "serving" not in self.__dict__
         return (None, None) if is_open else self.serving
 
     @property
     def served_at(self) -> Totals:
-        """The trials for which is found what answers are made of."""
+        """The totals of the trials behind the estimates in use."""
         if self.found_at is not None:
             return self.found_at
         return self.totals if self.earlier is None else self.earlier.totals
 
     @cached
     def serving(self) -> tuple[tuple[Found, ...], Totals]:
-        """What answers are made of, and the trials for which it was found."""
+        """The estimates in use, and the totals of the trials behind them."""
         if self.found is not None and self.found_at is not None:
             return self.found, self.found_at
         return (self._find(), self.totals) if self.earlier is None else self.earlier.serving
 
     @cached
     def smooth(self) -> tuple[Smooth, ...]:
-        """What answers questions: one, or one per class."""
+        """The fitted models that answer questions: one, or one per class."""
         from betafield.process.model import build
 
         found, _ = self.serving
@@ -284,14 +284,14 @@ class SmoothField:
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """Which way the field goes along each feature: 1, −1, or 0 for either."""
+        """The direction along each feature: 1 rising, −1 falling, 0 unconstrained."""
         return monotonic.signs(
             self.options.monotonic_cst, self.features.number, self.features.names
         )
 
     @cached
     def answering(self) -> tuple[Smooth, ...] | Monotone:
-        """What answers questions, made monotone if that is asked for."""
+        """The fitted models, made monotone if requested."""
         return self.monotone() if any(self.signs) else self.smooth
 
     def monotone(self, **drawn: Any) -> Monotone:
@@ -306,7 +306,7 @@ class SmoothField:
 
     @cached
     def drawn(self) -> Fields:
-        """Fields drawn from the joint posterior, the same whenever they are asked for."""
+        """Fields drawn from the joint posterior, with a fixed seed."""
         from betafield.process.draws import SIZE, Fields
         from betafield.process.noise import Seed
 
@@ -314,7 +314,7 @@ class SmoothField:
 
     @property
     def length_scales(self) -> Floats:
-        """How far trials reach along each feature about its middle, in its own units."""
+        """How far the influence of a trial reaches along each feature, in its own units."""
         reaches = [weighed.reach(smooth) for smooth in self.smooth]
         return self._widened(np.min(reaches, axis=0))
 
@@ -326,44 +326,44 @@ class SmoothField:
 
     @property
     def reaches(self) -> list[tuple[float, Floats]]:
-        """How far trials reach along each feature, in its own units, with the weight of that."""
+        """How far trials reach along each feature, in its own units, with the weight of each."""
         return [(1.0, self.length_scales)]
 
     @property
     def relevance(self) -> Floats:
-        """Inverse length scales in shares of the domain, 1 for the shortest."""
+        """Inverse length scales as fractions of the domain, 1 for the shortest."""
         shares = np.min([smooth.lengths for smooth in self.smooth], axis=0)
         return self._widened(shares.min(initial=np.inf) / shares)
 
     @property
     def correlation(self) -> float:
-        """Correlation between trials of a row, over all processes."""
+        """Correlation between trials of a row, averaged over all processes."""
         found, smooth = self.serving[0][0], self.smooth[0]
         each = [component.correlation for component in found.components]
         return float(np.sum(smooth.weights * each))
 
     @property
     def group_deviation(self) -> float:
-        """Deviation of the effects of groups in log-odds, by the heaviest process about π = ½."""
+        """Standard deviation of group effects in log-odds near π = ½, by the heaviest process."""
         return max(smooth.group_deviation for smooth in self.smooth)
 
     @property
     def levelled(self) -> tuple[int, ...]:
-        """The features whose levels have effects of their own, which nothing between them has."""
+        """The features whose levels have their own effects, which values between them lack."""
         each = self.serving[0]
         effects = {one.effect for found in each for one in found.components}
-        effects.discard(len(self.features.numeric))  # which are those of groups
+        effects.discard(len(self.features.numeric))  # the effects of groups
         spreads = {int(a) for found in each for a in np.flatnonzero(found.spread)}
         return tuple(sorted(a for a in effects | spreads if a is not None))
 
     @property
     def weights(self) -> Records:
-        """The components in use, the heaviest first; of classes those of the first."""
+        """The components in use, heaviest first; with several classes, those of the first."""
         return weighed.records(self.smooth[0], self.serving[0][0], self.features)
 
     @property
     def rates(self) -> dict[str, Beta]:
-        """What is believed of rates that are not known, by name."""
+        """The posterior of each unknown rate, by name."""
         if not self.sums.rates:
             return {}
         each = zip(self.sums.rates, self.smooth[0].rates, strict=True)
@@ -371,11 +371,11 @@ class SmoothField:
 
     @cached
     def windowed(self) -> Field:
-        """The same trials in windows of the width that theory has: for guarantees and counts."""
+        """The same trials in windows of the theoretical width, for guarantees and counts."""
         return self._in_windows(None)
 
     def _in_windows(self, rates: Floats | None) -> Field:
-        """Return the same trials in windows; rates that are not known are these, or as believed."""
+        """Return the same trials in windows; unknown rates are as given, or prior means."""
         options = self.options._replace(method="windows", bandwidth="theory", scale="range")
         asked = options, self.features, self.classes, self.bounds
         return learning.in_windows(*asked, self.sums, rates)
@@ -387,7 +387,7 @@ class SmoothField:
 
     @property
     def sharing(self) -> str:
-        """How trials under contexts count in windows."""
+        """How trials under contexts are combined in windows."""
         return self.options.sharing
 
     @property
@@ -399,7 +399,7 @@ class SmoothField:
         """Return the places of all trials, in scaled units."""
         return self.windowed.places()
 
-    # Asking.
+    # Queries.
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
         """Return the posterior of the success probability at each of the points (m, d)."""
@@ -413,13 +413,13 @@ class SmoothField:
         return answering.mean(points)
 
     def n_near(self, points: Floats) -> Floats:
-        """Return how many trials lie within the width that theory has for windows."""
+        """Return how many trials lie within the theoretical window width of each point."""
         return self.windowed.n_near(points)
 
     def posterior_of_all(self, point: Floats) -> Posterior:
-        """Return what is believed at a point (1, d) if all trials had been made there.
+        """Return the posterior at a point (1, d) as if all trials had been made there.
 
-        Rates that are not known are taken at their posterior means.
+        Unknown rates are set to their posterior means.
         """
         if not self.sums.rates:
             return self.windowed.posterior_of_all(point)
@@ -429,27 +429,27 @@ class SmoothField:
     def band(
         self, points: Floats, lipschitz: float, level: float, simultaneous: bool
     ) -> tuple[Floats, Floats]:
-        """Return intervals (low, high) that hold π with a probability of at least `level`."""
+        """Return intervals (low, high) that contain π with a probability of at least `level`."""
         families.require_none(self.sums.rates)
         return self.windowed.band(points, lipschitz, level, simultaneous)
 
     def more_trials(
         self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
     ) -> Floats:
-        """Return how many more trials make the band this narrow."""
+        """Return how many more trials would make the band this narrow."""
         families.require_none(self.sums.rates)
         return self.windowed.more_trials(points, width, lipschitz, level, simultaneous)
 
     def bands(self, lipschitz: float, level: float, simultaneous: bool) -> Bands:
-        """Return what computes intervals with a guarantee; raise if there is none."""
+        """Return the computation of guaranteed intervals; raise if no guarantee exists."""
         families.require_none(self.sums.rates)
         return self.windowed.bands(lipschitz, level, simultaneous)
 
-    # Inside.
+    # Private.
 
     @property
     def _found_so_far(self) -> dict[str, Any]:
-        """What was found; until it is, the field for whose trials it will be."""
+        """The estimates, or, until they exist, the field whose trials they will come from."""
         if self.found is None and "serving" not in self.__dict__:
             return NOTHING_FOUND | {"earlier": self.earlier or self}
         found, found_at = self.serving
@@ -467,7 +467,7 @@ class SmoothField:
         return tuple(learn(each, *given) for each in self.per_class())
 
     def per_class(self) -> list[ProcessSums]:
-        """Return the trials of each class against the others; of two, of the second alone."""
+        """Return the trials of each class against the rest; with two classes, only the second."""
         from betafield.process.sums import Sums as ProcessSums
 
         points, counts, context, unit, group = self.sums.rows()
@@ -484,7 +484,7 @@ class SmoothField:
 def believed(
     smooth: tuple[Smooth, ...] | Monotone, points: Floats, n_jobs: int | None = None
 ) -> Posterior:
-    """Return the posterior at points (m, d) by what answers questions: one, or one per class."""
+    """Return the posterior at points (m, d), given one fitted model, or one per class."""
     if not isinstance(smooth, tuple):
         return smooth.posterior(points)
     each = [LatentNormal(one.laws(points, n_jobs)) for one in smooth]
@@ -495,7 +495,7 @@ def believed(
 
 
 def _decisive(options: Options) -> tuple[Any, ...]:
-    """Return the options on which depends what is found."""
+    """Return the options on which the estimates depend."""
     bounds = None if options.bounds is None else np.asarray(options.bounds).tolist()
     wrapping = dict(options.periodic or {}), tuple(options.geographic or ())
     return options.method, units.of_process(options.scale), bounds, wrapping

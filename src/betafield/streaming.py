@@ -1,4 +1,4 @@
-"""Learning from files: names, classes and domain first, then some rows at a time."""
+"""Learning from files: names, classes and domain first, then the rows in batches."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Labels = npt.NDArray[Any]
 
 
 def learned(owner: str, field: AnyField, rows: Rows, is_apart: bool = False) -> AnyField:
-    """Return a field that was begun with all rows; `owner` is what errors call the estimator.
+    """Return a begun field with all rows learned; errors call the estimator `owner`.
 
-    Rows may vary more than trials alone would if they are to be kept apart.
+    `is_apart` keeps rows apart, because they may be overdispersed.
     """
     for batch in rows.read("learning"):
         with batch.named():
@@ -38,7 +38,7 @@ def learned(owner: str, field: AnyField, rows: Rows, is_apart: bool = False) -> 
 
 
 def begun(owner: str, options: Options, rows: Rows) -> AnyField:
-    """Return a field without trials that has the features, classes and domain of the files."""
+    """Return a field without trials, with the features, classes and domain of the files."""
     if options.scales_by("std"):
         raise ValueError(
             "scale: found 'std', for which files would have to be read twice more; give the "
@@ -62,7 +62,7 @@ def begun(owner: str, options: Options, rows: Rows) -> AnyField:
 def _corners(
     owner: str, options: Options, features: trials.Features, classes: Labels, rows: Rows
 ) -> Floats:
-    """Return the lowest and the highest coordinates of trials that teach something."""
+    """Return the lowest and highest coordinates of trials that carry information."""
     corners, longitudes = np.empty((0, features.number)), np.zeros(0)
     wraps = options.wraps(features)
     for batch in rows.read("bounds"):
@@ -76,7 +76,7 @@ def _corners(
             longitudes = np.union1d(longitudes, points[:, wraps.earth[0]])
     if not len(corners):
         raise rows.nothing("no row that teaches anything")
-    if wraps.earth is not None:  # of which the ends do not tell the arc
+    if wraps.earth is not None:  # the extremes do not determine the arc
         more = np.repeat(corners[:1], len(longitudes), axis=0)
         more[:, wraps.earth[0]] = longitudes
         corners = np.concatenate([corners, more])
@@ -84,7 +84,7 @@ def _corners(
 
 
 def _trials(owner: str, batch: Batch, features: trials.Features, classes: Labels) -> Trials:
-    """Return some rows of a file, validated; outcomes there are numbers of sorted classes."""
+    """Return some rows of a file, validated; outcomes are indices of the sorted classes."""
     points, seen = trials.further_points(owner, batch.points(), features)
     t = len(points)
     counts, context = batch.counts(), distorted.context(batch.context(), t)

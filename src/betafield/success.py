@@ -1,8 +1,8 @@
-"""Which class is the success: the one that π is about.
+"""Which class is the success: the one to which π refers.
 
-Fields keep their classes in this order: what is not a success, then the success. Counts, windows,
-contexts and posteriors then speak of the second class, whatever its label is. What scikit-learn
-calls `classes_`, and the columns of `predict_proba`, stay sorted.
+Fields order their two classes as failure, success. Counts, windows, contexts and posteriors then
+refer to the second class, whatever its label is. scikit-learn's `classes_` and the columns of
+`predict_proba` stay sorted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Labels = npt.NDArray[Any]
 
 
 def in_order(classes: Labels, pos_label: Any = None) -> Labels:
-    """Return sorted classes with the success last: of two the second, unless another is named.
+    """Return classes with the success last: the second of two, unless `pos_label` names the other.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def in_order(classes: Labels, pos_label: Any = None) -> Labels:
 
 
 def with_the_other(classes: Labels) -> Labels:
-    """Return 0 and 1 for one class that is either of them, and other classes as they are.
+    """Return 0 and 1 if there is one class and it is either of them; otherwise the classes given.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def with_the_other(classes: Labels) -> Labels:
 
 
 def require_label(pos_label: Any) -> None:
-    """Raise unless it can be a class: a text, a boolean or a number."""
+    """Raise unless it can be a class: text, a boolean or a number."""
     kinds = str | bytes | bool | np.bool_
     is_label = pos_label is None or isinstance(pos_label, kinds) or checks.is_number(pos_label)
     rule = "one of the two classes is needed, or None for the second of them"
@@ -63,7 +63,7 @@ def require_label(pos_label: Any) -> None:
 
 
 def require_same(classes: Labels, pos_label: Any) -> None:
-    """Raise if another class is to be the success than so far, the second of these."""
+    """Raise if this would change which class is the success, the second of `classes`."""
     asked = in_order(np.sort(classes), pos_label)
     if not np.array_equal(asked, classes):
         raise ValueError(
@@ -73,7 +73,7 @@ def require_same(classes: Labels, pos_label: Any) -> None:
 
 
 def require_true(pos_label: Any) -> None:
-    """Raise unless the success may be called True, as decisions call it."""
+    """Raise unless the success can be called True, as decisions call it."""
     if not (pos_label is None or _is(True, pos_label)):
         raise ValueError(
             f"model: found pos_label={checks.spelled(pos_label)} before the first trial; outcomes "
@@ -82,7 +82,7 @@ def require_true(pos_label: Any) -> None:
 
 
 def of_counts(pos_label: Any = None) -> Labels:
-    """Return the classes of binomial rows, 0 and 1, of which 1 is the success."""
+    """Return the classes of binomial rows, 0 and 1, with 1 as the success."""
     if not (pos_label is None or _is(1, pos_label)):
         raise ValueError(
             f"pos_label: found {checks.spelled(pos_label)}; counts have the classes 0 and 1, and "
@@ -92,13 +92,13 @@ def of_counts(pos_label: Any = None) -> Labels:
 
 
 def _is(label: Any, other: Any) -> bool:
-    """Return whether two labels are the same: a text is no number."""
+    """Return whether two labels are the same; text never equals a number."""
     is_text = isinstance(label, str | bytes), isinstance(other, str | bytes)
     return is_text[0] == is_text[1] and bool(label == other)
 
 
 def by_class(classes: Labels, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the probabilities (m, K) of sorted classes; of two, `mean` (m,) is the second's.
+    """Return the probabilities (m, K) of sorted classes; of two, `mean` (m,) is the success's.
 
     Examples
     --------

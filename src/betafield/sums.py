@@ -1,17 +1,17 @@
-"""Trials by place, as they were seen: what is kept of them, and all that is.
+"""Trials by place: everything the default model keeps of them.
 
-A place is a point with the context that its trials share. Its counts are whole numbers (the layout
-is `evidence.columns`'s: trials per class, and their fractions), so sums of sums are the same
-whatever the order, batches or merges. Trials that teach nothing, whose context has equal
-coefficients, are not kept.
+A place is a point together with the context of its trials. Its counts are whole numbers (in the
+layout of `evidence.columns`: trials per class, and their fractions), so sums do not depend on
+order, batches or merges. Trials that carry no information, because the coefficients of their
+context are all equal, are not kept.
 
-Trials in groups are kept by place and group, and rows that may vary more than trials alone would
-are kept as they are, equal ones apart.
+Trials in groups are kept by place and group. Overdispersed rows are kept as they are, even if
+several are equal.
 
-Contexts are kept by their number of coefficients: none for trials seen as they are, two for affine
-contexts, and more for polynomials. They are raised to one degree only where they are asked for.
-Under rates that are not known, coefficients at all corners (`betafield.families`) are kept side by
-side, by minus their number per corner.
+Contexts are stored by their number of coefficients: none for undistorted trials, two for affine
+contexts, and more for polynomials. They are raised to a common degree only when needed. With
+unknown rates, the coefficients at all corners (`betafield.families`) are stored side by side, under
+minus their number per corner.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from betafield.families import ContextFamily, Rate
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Parts that are kept apart before they are joined, at most.
+# Largest number of parts before they are joined.
 MOST_PARTS = 256
-# Trials that a process takes: beyond, what it believed before is lost in rounding.
+# Largest number of trials for a process; beyond it, the prior would be lost in rounding.
 MOST_TRIALS = 1e15
-# Sums of trials stay below 2 to this in the units in which they are asked for.
+# Sums of trials stay below 2 to this power, in the units of `rows`.
 MOST_BITS = 60
-# Units in which fractions are kept: 2 to minus this.
+# Fractions are stored in units of 2 to minus this power.
 WHOLE_BITS = 32
 
 
 class Part(NamedTuple):
-    """Places and their counts; a place may stand there several times.
+    """Places and their counts; a place may appear several times.
 
     Parameters
     ----------
     points : array of shape (r, d)
     counts : integer array of shape (c, r)
     context : array of shape (r, p + 1)
-        p + 1 is 0 for trials seen as they are; (r, 2^u (p + 1)) under u unknown rates.
+        p + 1 is 0 for undistorted trials; (r, 2^u (p + 1)) with u unknown rates.
     group : array of shape (r,) or None
-        The number of their group; None: trials have none.
+        The number of their group; None if trials have no groups.
     """
 
     points: Floats
@@ -62,7 +62,7 @@ class Part(NamedTuple):
     group: Floats | None = None
 
     def taken(self, order: Any, columns: Any = slice(None)) -> Part:
-        """Return some rows, with some coefficients of their contexts."""
+        """Return these rows, with these coefficients of their contexts."""
         group = None if self.group is None else self.group[order]
         context = self.context[order][:, columns]
         return Part(self.points[order], self.counts[:, order], context, group)
@@ -74,7 +74,7 @@ class Part(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Trials by place, all contexts of one degree: what a process is learned from.
+    """Trials by place, all contexts of one degree: the input of a process.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
     counts : integer array of shape (K, r)
         Trials per class, in units of `unit`.
     context : array of shape (r, p + 1) or None
-        None if all trials were seen as they are. If rates are unknown, (r, 2^u (p + 1)).
+        None if no trial was distorted; (r, 2^u (p + 1)) with u unknown rates.
     unit : float
     group : array of shape (r,) or None
     """
@@ -96,21 +96,21 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The sums of all trials seen, by place. `plus` returns new ones.
+    """The sums of all trials, by place. `plus` returns new ones.
 
     Parameters
     ----------
     d, n_classes : int
     totals : Totals
-        How many trials there are, and how distorted they were.
+        The number of trials, and how distorted they were.
     parts : dict of tuples of Part
         By number of coefficients of the context.
     is_apart : bool
-        Whether rows are kept as they are.
+        Whether rows are kept apart, even if they are equal.
     rates : tuple of Rate
-        Those that are not known, by name.
+        The unknown rates, sorted by name.
     known : array or None
-        The groups of all trials, each once; None: they are looked up in the parts.
+        The distinct groups of all trials; None: they are collected from the parts.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Sums:
         is_apart: bool = False,
         family: ContextFamily | None = None,
     ) -> Sums:
-        """Return the sums of trials at points of their rows, which may be under unknown rates."""
+        """Return the sums of trials at these points, one per row; rates may be unknown."""
         rows, counts, context, totals = seen
         if rows is not None:
             points, group = points[rows], None if group is None else group[rows]
@@ -157,7 +157,7 @@ class Sums:
         return cls(points.shape[1], n_classes, totals, every, is_apart, rates)
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums of both, whose trials must be kept in the same way."""
+        """Return the sums of both, which must store trials in the same way."""
         if self.size and other.size:
             _require_alike(self, other)
         is_apart = self.is_apart or other.is_apart
@@ -169,12 +169,12 @@ class Sums:
         }
         totals = self.totals.plus(other.totals)
         require_few(totals)
-        # Of a long stream, only the new trials are looked through.
+        # In a long stream, only the new trials are searched for groups.
         groups = np.union1d(self.groups, other.groups)
         return Sums(self.d, self.n_classes, totals, parts, is_apart, rates, groups)
 
     def _under(self, rates: tuple[Rate, ...]) -> Mapping[int, tuple[Part, ...]]:
-        """Return all parts, with corners of these rates."""
+        """Return all parts, with contexts at the corners of these rates."""
         if rates == self.rates:
             return self.parts
         return {
@@ -183,7 +183,7 @@ class Sums:
         }
 
     def distinct(self) -> Sums:
-        """Return the same sums with every place once, sorted; rows that are kept apart, sorted."""
+        """Return the same sums, sorted, each place once (or each row, if they are kept apart)."""
         join = _ordered if self.is_apart else _joined
         return dataclasses.replace(self, parts={k: (join(p),) for k, p in self.parts.items()})
 
@@ -207,7 +207,7 @@ class Sums:
 
     @cached
     def groups(self) -> Floats:
-        """The groups of all trials, each once, sorted."""
+        """The distinct groups of all trials, sorted."""
         if self.known is not None:
             return self.known
         each = [part.group for p in self.parts.values() for part in p if part.group is not None]
@@ -218,7 +218,7 @@ class Sums:
     ) -> Iterator[tuple[Floats, Columns, Floats | None, Floats | None]]:
         """Yield all trials as points, trials per class, weights and contexts.
 
-        Rates that are not known are taken to be these; None: the means of their priors.
+        Unknown rates are set to `rates`, or to the means of their priors if that is None.
         """
         rates = families.means(self.rates) if rates is None else rates
         for kind, each in self.parts.items():
@@ -240,23 +240,23 @@ class Sums:
         return sum(part.size for each in self.parts.values() for part in each)
 
     def bounds(self) -> Floats:
-        """Return the lowest and the highest value of each feature (d, 2)."""
+        """Return the lowest and highest value of each feature (d, 2)."""
         every = [part.points for each in self.parts.values() for part in each]
         low = np.min([points.min(axis=0) for points in every], axis=0)
         high = np.max([points.max(axis=0) for points in every], axis=0)
         return np.stack([low, high], axis=1)
 
     def values(self, feature: int) -> Floats:
-        """Return the values of a feature, sorted."""
+        """Return the distinct values of a feature, sorted."""
         every = [part.points[:, feature] for each in self.parts.values() for part in each]
         return np.unique(np.concatenate(every))
 
     def rows(self) -> Rows:
-        """Return all trials, in any order: contexts of one degree, fractions counted in."""
+        """Return all trials, in any order, with contexts of one degree and fractions included."""
         parts = [_concatenated(each) for each in self.parts.values()]
         bits = self._bits(parts)
         if bits < WHOLE_BITS and any(len(part.counts) > self.n_classes for part in parts):
-            # Rounded to coarser units, fractions must be those of all trials of a place.
+            # Rounding to coarser units needs the summed fractions of each place.
             parts = [_joined(each) for each in self.parts.values()]
         context = None if set(self.parts) <= {0} else self._contexts(parts)
         counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
@@ -265,7 +265,7 @@ class Sums:
         return Rows(points, counts, context, 2.0**-bits, group)
 
     def _contexts(self, parts: list[Part]) -> Floats:
-        """Return the contexts of all parts, of one degree; of unknown rates at all corners."""
+        """Return the contexts of all parts at one degree; with unknown rates, at all corners."""
         degree, number = max(max(map(abs, self.parts)) - 1, 1), 2 ** len(self.rates)
         each = []
         for kind, part in zip(self.parts, parts, strict=True):
@@ -277,14 +277,14 @@ class Sums:
         return np.concatenate(each)
 
     def _bits(self, parts: list[Part]) -> int:
-        """Return the resolution of counts: 2⁻³² if any has fractions."""
+        """Return the resolution of counts in bits: 0, or up to 32 if there are fractions."""
         if all(len(part.counts) == self.n_classes for part in parts):
             return 0
         return max(0, min(WHOLE_BITS, MOST_BITS - int(self.totals.number()).bit_length()))
 
 
 def _require_alike(ours: Sums, theirs: Sums) -> None:
-    """Raise unless trials have groups in both or in none, and rows are kept in the same way."""
+    """Raise unless both have groups or neither has, and both store rows in the same way."""
     if ours.is_grouped != theirs.is_grouped:
         one, other = ("groups", "none") if theirs.is_grouped else ("none", "groups")
         raise ValueError(
@@ -299,7 +299,7 @@ def _require_alike(ours: Sums, theirs: Sums) -> None:
 
 
 def require_few(totals: Totals) -> None:
-    """Raise if there are more trials than floats can distinguish in a process."""
+    """Raise if there are more trials than a process can distinguish in floating point."""
     if totals.number() > MOST_TRIALS:
         raise ValueError(
             f"trials: adds up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
@@ -312,12 +312,12 @@ def _no_context(points: Floats, context: Floats | None) -> Floats:
 
 
 def _by_kind(part: Part) -> dict[int, Part]:
-    """Return the trials of a part by the number of coefficients that their contexts need."""
+    """Return the trials of a part by the number of coefficients their contexts need."""
     if part.context.shape[1] == 0:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
     is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
-    # A list, because two coefficients are the kind of affine contexts and may be all there are.
+    # A list, not a dict, because the third kind may also have two coefficients.
     kinds: list[tuple[int, npt.NDArray[np.bool_], Any]] = [
         (0, is_plain, []),
         (2, is_affine & ~is_plain, [0, -1]),
@@ -327,9 +327,9 @@ def _by_kind(part: Part) -> dict[int, Part]:
 
 
 def _by_kind_of_family(part: Part, corners: Floats) -> dict[int, Part]:
-    """Return the same of trials with coefficients (r, 2^u, p + 1) at the corners of rates.
+    """Do the same for trials with coefficients (r, 2^u, p + 1) at the corners of unknown rates.
 
-    Those that are the same at all corners are known.
+    Contexts that are equal at all corners are known.
     """
     r, number, q = corners.shape
     is_known = (corners == corners[:, :1]).all(axis=(1, 2))
@@ -345,7 +345,7 @@ def _by_kind_of_family(part: Part, corners: Floats) -> dict[int, Part]:
 
 
 def _widened(part: Part, kind: int, own: tuple[Rate, ...], every: tuple[Rate, ...]) -> Part:
-    """Return a part whose contexts are at the corners of more rates."""
+    """Return a part with its contexts at the corners of more rates."""
     if kind >= 0:
         return part
     corners = part.context.reshape(part.size, 2 ** len(own), -kind)
@@ -354,9 +354,9 @@ def _widened(part: Part, kind: int, own: tuple[Rate, ...], every: tuple[Rate, ..
 
 
 def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:
-    """Return parts, joined where they are many or where the later ones outgrow the first.
+    """Return parts, joined if they are many or if the later ones outgrow the first.
 
-    A row is thus moved a logarithmic number of times, and what is kept of a stream is of the order
+    So each row is moved a logarithmic number of times, and the memory for a stream is of the order
     of its distinct places.
     """
     is_due = len(parts) > MOST_PARTS or sum(p.size for p in parts[1:]) > parts[0].size
@@ -365,7 +365,7 @@ def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:
 
 
 def _joined(parts: tuple[Part, ...]) -> Part:
-    """Return every place once, sorted."""
+    """Return each place once, sorted."""
     whole = _concatenated(parts)
     keys = _keys(whole)
     order = np.lexsort(keys[::-1])
@@ -405,13 +405,13 @@ def _concatenated(parts: tuple[Part, ...]) -> Part:
 
 
 def _all_groups(parts: Sequence[Part]) -> Floats | None:
-    """Return the groups of all parts, if trials have any."""
+    """Return the groups of all parts; None if trials have no groups."""
     each = [part.group for part in parts if part.group is not None]
     return np.concatenate(each) if each else None
 
 
 def _raised(part: Part, degree: int) -> Floats:
-    """Return contexts with the coefficients of a higher degree."""
+    """Return contexts in the coefficients of a higher degree."""
     context = part.context
     if context.shape[1] == 0:
         context = np.broadcast_to([0.0, 1.0], (part.size, 2))

@@ -1,4 +1,4 @@
-"""Asking a model over its domain: grids, medians, averages over the trials, and of which class."""
+"""Querying a model over its domain: grids, medians, averages over the trials, and classes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Points per feature, of a curve, of a map and of an average; places that an average is of.
+# Grid points per feature for a curve, a map and an average; places per average.
 CURVE, MAP, AVERAGE, AVERAGED = 300, 100, 60, 256
-# Points per feature that may be asked for.
+# Largest number of grid points per feature.
 FINEST = 10_000
-# Posteriors that are held at once.
+# Number of posteriors in memory at once.
 BLOCK = 1 << 14
 
 
 def median(values: Floats, weights: Floats) -> float:
-    """Return the lowest value up to which there is half of the weight.
+    """Return the weighted median: the lowest value with half of the weight at or below it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def median(values: Floats, weights: Floats) -> float:
 
 
 def evenly(trials: Floats, n: int) -> npt.NDArray[np.intp]:
-    """Return the rows of n trials spread evenly over all, in the order of the rows.
+    """Return the rows of n trials spread evenly over all trials, in row order.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def nearest(levels: Floats, values: Floats) -> Floats:
 
 
 def commonest(codes: Floats, trials: Floats) -> float:
-    """Return the level with most trials, of equal ones the first."""
+    """Return the level with the most trials; the first one in case of a tie."""
     levels, which = np.unique(codes, return_inverse=True)
     return float(levels[np.argmax(np.bincount(which, trials))])
 
 
 def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
-    """Return the number of a class: of two, the second if none is named."""
+    """Return the index of a class; by default the second."""
     if class_ is None:
         return 1
     known = classes.tolist()
@@ -86,7 +86,7 @@ def class_index(classes: npt.NDArray[Any], class_: Any) -> int:
 
 @dataclass(eq=False)
 class Question:
-    """What to ask a fitted model; see `FieldDisplay.from_estimator` for the arguments."""
+    """A query of a fitted model; see `FieldDisplay.from_estimator` for the arguments."""
 
     model: SmoothBetaClassifier
     X: Any = None
@@ -105,11 +105,11 @@ class Question:
         if self.under is not None:
             self.under = distorted.one_context("under", self.under)
 
-    # Where.
+    # Points.
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
-        """The numbers of the features along the axes, one or two."""
+        """The indices of the features along the axes, one or two."""
         known = feature_names(self.model)
         if self.features is None:
             varies = np.ptp(self.model.bounds_, axis=1) > 0
@@ -127,7 +127,7 @@ class Question:
         return chosen
 
     def _require_numbers(self, chosen: tuple[int, ...]) -> None:
-        """Raise for an axis along levels, which have no order."""
+        """Raise if an axis is a category, whose levels have no order."""
         for a in chosen:
             if a in self._categories.columns:
                 raise ValueError(
@@ -143,7 +143,7 @@ class Question:
 
     @cached_property
     def at(self) -> dict[str, float]:
-        """The other features, and where they are fixed; none of them where they are averaged."""
+        """The other features and the values they are fixed at; empty if they are averaged."""
         known, given = feature_names(self.model), self._given()
         if self.averaged:
             return {}
@@ -152,7 +152,7 @@ class Question:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The same, levels of categories by their labels."""
+        """The same, with levels of categories shown as labels."""
         known, found = feature_names(self.model), dict[str, Any](self.at)
         for a in self._categories.columns:
             if known[a] in found:
@@ -190,7 +190,7 @@ class Question:
 
     @cached_property
     def grid(self) -> tuple[Floats, ...]:
-        """The coordinates asked, a feature each, all over the domain."""
+        """The coordinates along each axis, over the whole domain."""
         usual = AVERAGE if self.averaged else (CURVE, MAP)[len(self.chosen) - 1]
         n = usual if self.resolution is None else self.resolution
         bounds = self.model.bounds_[list(self.chosen)]
@@ -198,14 +198,14 @@ class Question:
         return tuple(map(self._known, self.chosen, evenly_spaced))
 
     def _known(self, feature: int, grid: Floats) -> Floats:
-        """Return the grid, moved to levels that were seen if each has an effect of its own."""
+        """Return the grid, moved to observed levels if each level has its own effect."""
         if feature not in self.model.field_.levelled:
             return grid
         return np.unique(nearest(np.unique(self.seen.points[:, feature]), grid))
 
     @cached_property
     def points(self) -> Floats:
-        """All points asked, in rows; of an average, the places of one coordinate together."""
+        """All query points, as rows; for averages, the places of each coordinate are adjacent."""
         if self.averaged:
             places, (grid,) = self._typical(), self.grid
             points = np.tile(places, (len(grid), 1))
@@ -221,15 +221,15 @@ class Question:
         return points
 
     def _typical(self) -> Floats:
-        """Return places that stand for all."""
+        """Return a representative sample of places."""
         n = min(AVERAGED, max(1, int(self.seen.trials.sum())))
         return np.asarray(self.seen.points[evenly(self.seen.trials, n)])
 
-    # What was seen.
+    # Trials.
 
     @cached_property
     def seen(self) -> Observed:
-        """The trials given, or else those that the model has seen."""
+        """The given trials, or else those that the model has seen."""
         if self.X is None:
             return observed(self.model)
         (_, points), known = self.model.asked(self.X), feature_names(self.model)
@@ -241,21 +241,21 @@ class Question:
 
     @property
     def places(self) -> Floats:
-        """Where there were trials, along the axes."""
+        """The places of the trials, along the axes."""
         return self.seen.points[:, list(self.chosen)]
 
     @property
     def shows_outcomes(self) -> bool:
-        """Whether shares of outcomes along the axis are shares of what the curve is of."""
+        """Whether shares of outcomes estimate the same probability as the curve."""
         if self.model.n_features_in_ > 1 or self.seen.counts is None:
             return False
         return self.X is not None or not (self.is_moved or self.is_distorted)
 
-    # What is believed.
+    # Posteriors.
 
     @property
     def classes(self) -> tuple[int, ...]:
-        """The numbers of the classes shown."""
+        """The indices of the classes shown."""
         known = self.model.field_.classes
         if len(known) > 2 and len(self.chosen) == 1 and self.class_ is None:
             return tuple(range(len(known)))
@@ -263,23 +263,23 @@ class Question:
 
     @property
     def is_moved(self) -> bool:
-        """Whether the probability is that under a context."""
+        """Whether the probability is one under a context."""
         return self.under is not None
 
     @property
     def is_distorted(self) -> bool:
-        """Whether the model has learned from contexts, so that outcomes do not show π."""
+        """Whether the model has learned from contexts, so that outcomes do not estimate π."""
         return bool(self.model.field_.totals.distorted)
 
     def believed(self, level: float) -> tuple[Floats, Floats, Floats]:
-        """Return the posterior mean and the ends of the credible interval, over the grid."""
+        """Return the posterior mean and the limits of the credible interval, over the grid."""
         mean, low, high = self._over_grid(
             lambda points: self._said(self.model.field_.posterior(points), level)
         )
         return mean, low, high
 
     def exceeding(self, above: float) -> Floats:
-        """Return how likely the probability of the first class shown is above a level."""
+        """Return the probability that the first class shown has a probability above `above`."""
         if self.averaged:
             return self._average_exceeding(above)
 
@@ -294,7 +294,7 @@ class Question:
         return self._over_grid(ask)[0]
 
     def _average_exceeding(self, above: float) -> Floats:
-        """Return the same of averages over the places of trials, at every coordinate."""
+        """Return the same for averages over the places of trials, at each coordinate."""
         from betafield.answers import area
 
         if len(self.model.field_.classes) > 2 or self.is_moved:
@@ -308,25 +308,25 @@ class Question:
         return average.prob_above(above) if self.classes[0] else average.cdf(1.0 - above)
 
     def _moved(self, posterior: Posterior) -> Posterior:
-        """Return the posterior under the context asked for."""
+        """Return the posterior under the requested context."""
         return posterior.under(self.under[None]) if self.is_moved else posterior
 
     def _said(self, posterior: Posterior, level: float) -> list[Floats]:
-        """Return mean, low and high (m, c) of the classes shown."""
+        """Return mean, low and high (m, c) for the classes shown."""
         posterior = self._moved(posterior)
         said = [posterior.mean(), *posterior.interval(level)]
         if said[0].ndim > 1:
             return [values[:, list(self.classes)] for values in said]
-        if self.classes == (0,):  # what is not a success is a failure
+        if self.classes == (0,):  # failures are the complement of successes
             mean, low, high = said
             said = [1.0 - mean, 1.0 - high, 1.0 - low]
         return [values[:, None] for values in said]
 
     def banded(self, lipschitz: float, level: float, simultaneous: bool) -> tuple[Floats, Floats]:
-        """Return the guaranteed band over the grid; an average is of simultaneous ones.
+        """Return the guaranteed band over the grid; averages use simultaneous bands.
 
-        Under a context, each point's interval is taken through it before any average: the mean of
-        a curve's values is not the curve's value of the mean.
+        Under a context, each point's interval is transformed before any averaging, because the mean
+        of transformed values is not the transformed mean.
         """
         at_once = simultaneous or self.averaged
 
@@ -340,7 +340,7 @@ class Question:
         return (1.0 - high, 1.0 - low) if self.classes == (0,) else (low, high)
 
     def _over_grid(self, ask: Callable[[Floats], list[Floats]]) -> tuple[Floats, ...]:
-        """Return answers (m, c) at all points in the shape of the grid, averages taken."""
+        """Return answers (m, c) at all points in the shape of the grid, after averaging."""
         parts = [ask(self.points[block]) for block in blocks(len(self.points), BLOCK)]
         answers = [np.concatenate(column) for column in zip(*parts, strict=True)]
         n_classes = answers[0].shape[1]

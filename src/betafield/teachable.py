@@ -1,4 +1,4 @@
-"""How an estimator is taught: every way of learning replaces its field by another one."""
+"""How an estimator learns: each method replaces its field with a new one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from betafield.options import Options
 class Teachable(Learned):
     """An estimator that learns from trials, all at once, some at a time, or from other models."""
 
-    # Learning. A thread that changes the model holds its lock and replaces its field. So a
-    # failure leaves the model as it was, and questions meanwhile go to the previous field.
+    # Learning. A thread that changes the model holds its lock and replaces its field. So a failure
+    # leaves the model unchanged, and meanwhile questions go to the previous field.
 
     def fit(
         self,
@@ -307,12 +307,12 @@ class Teachable(Learned):
                 f"other: found {type(other).__name__}; a SmoothBetaClassifier is needed"
             )
         check_is_fitted(other)
-        theirs = other.field_  # as it is now, whatever is added to it meanwhile
+        theirs = other.field_  # a snapshot, whatever is added to it meanwhile
         with writing(self):
             self._field_ = methods.merged(self._field_.asked_for(self._options()), theirs)
         return self
 
-    # Inside.
+    # Private.
 
     def _options(self) -> Options:
         return Options.of(self).checked()
@@ -324,13 +324,13 @@ class Teachable(Learned):
     def _of_labels(
         self, known: AnyField | None, X: Any, y: Any, classes: Any, **columns: Any
     ) -> AnyField:
-        """Return the field that also knows these trials."""
+        """Return a field that includes these trials."""
         owner = type(self).__name__
         return teaching.by_labels(owner, self._options(), known, X, y, classes, **columns)
 
     def _of_counts(
         self, known: AnyField | None, X: Any, successes: Any, held: Any, **columns: Any
     ) -> AnyField:
-        """Return the field that also knows these binomial rows."""
+        """Return a field that includes these binomial rows."""
         owner = type(self).__name__
         return teaching.by_counts(owner, self._options(), known, X, successes, held, **columns)

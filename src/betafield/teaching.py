@@ -1,4 +1,4 @@
-"""From what an estimator is taught to a field: every argument validated, then learned from."""
+"""From the arguments of `fit` and its relatives to a field: validate all, then learn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_labels(
     context: Any,
     groups: Any,
 ) -> AnyField:
-    """Return the field that knows these trials too; `owner` is what errors call the estimator."""
+    """Return a field that includes these trials; errors call the estimator `owner`."""
     points, features = _points(owner, known, X, options)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
@@ -50,7 +50,7 @@ def by_counts(
     groups: Any,
     overdispersion: Any,
 ) -> AnyField:
-    """Return the field that knows these binomial rows too."""
+    """Return a field that includes these binomial rows."""
     points, features = _points(owner, known, X, options)
     t = len(points)
     classes = success.of_counts(options.pos_label) if known is None else known.classes
@@ -63,7 +63,7 @@ def by_counts(
 
 
 def require_two(classes: npt.NDArray[Any]) -> None:
-    """Raise for counts of a model with more classes than successes and failures."""
+    """Raise for counts if the model has more than two classes."""
     if len(classes) != 2:
         raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
 
@@ -71,7 +71,7 @@ def require_two(classes: npt.NDArray[Any]) -> None:
 def _points(
     owner: str, known: AnyField | None, X: Any, options: Options
 ) -> tuple[Floats, trials.Features]:
-    """Return the points of trials, and the features there are."""
+    """Return the points of trials, and their features."""
     if known is None:
         return trials.first_points(owner, X, options.asked)
     may_miss = options.missing == "drop"

@@ -1,6 +1,6 @@
 """Coverage: how often intervals contain the truth, on functions that you supply.
 
-Trials are simulated from a known probability and learned, many times over.
+Data sets are simulated from a known probability, and a model learns from each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from betafield.estimators import SmoothBetaClassifier
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-# Features, trials, data sets, points: of each no more than a machine will hold.
+# Largest numbers of features, trials, data sets and points: more than any machine can hold.
 MOST = 10**8
 KINDS = ("credible", "pointwise", "simultaneous")
 
@@ -75,7 +75,7 @@ def coverage(
     points: int | npt.ArrayLike = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> Coverage:
-    """Measure how often intervals hold a known probability.
+    """Measure how often intervals contain a known probability.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""What was observed: points, outcomes, weights and contexts, validated, as sums that can be added.
+"""Validated observations: points, outcomes, weights and contexts, in a form that can be summed.
 
-All that comes from users passes through here. Errors name the argument, the first offending
-row, what was found and what is allowed.
+All user input passes through here. Errors name the argument, the first offending row, what was
+found and what is allowed.
 
-Trials are kept as int64 columns, one per class: how many trials ended so. Fractional weights
-take a second column per class, in units of 2⁻³²: sums stay integers, so that the order of the
-trials, batches and merges can never be seen in a result.
+Trials are stored as int64 columns, one per class, that count the trials with this outcome.
+Fractional weights take a second column per class, in units of 2⁻³². All sums are integers, so
+results never depend on the order of the trials, on batches or on merges.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 READS_ALL_TABLES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-# What is asked for where nothing is said of columns of X.
+# The default: all columns of X are numbers.
 NUMBERS = Asked()
 FINITE = "every value must be a finite number"
 PRESENT = "a level, even one that was never seen, is needed wherever answers are asked for"
-# What is said of missing values of trials, and of points; None: they are left out.
+# What errors add about missing values in trials and in query points; None drops the rows.
 TAUGHT, ASKED, DROPPED = "missing='drop' leaves such rows out", "", None
 AS_LEVEL = ", missing='level' makes a level of its own of them"
 LABELS = "labels are booleans, whole numbers or text. Complex data not supported, nor are dates"
@@ -49,8 +49,8 @@ LABELS = "labels are booleans, whole numbers or text. Complex data not supported
 def points(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Floats:
     """Return X as a finite float64 array of shape (m, d), from an array or any dataframe.
 
-    Names and number of the features are recorded on the estimator where `reset`, and compared
-    with those recorded otherwise, as scikit-learn does. Errors call the argument by its name.
+    As in scikit-learn, names and number of the features are recorded on the estimator if `reset`,
+    and otherwise compared with those recorded. Errors refer to the argument as `name`.
     """
     array = _numbers(X, estimator, name)
     if reset or not _is_plainly_alike(estimator, X):
@@ -65,9 +65,9 @@ def points(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Floats:
 
 
 def _is_plainly_alike(estimator: Any, X: Any) -> bool:
-    """Return whether scikit-learn would find nothing to say: an array as wide as the first one.
+    """Return whether scikit-learn would accept X: a plain array as wide as the first one.
 
-    It would look for names of any kind of table first, which counts for one point.
+    This skips scikit-learn's search for feature names, whose cost matters for single points.
     """
     has_names = hasattr(estimator, "feature_names_in_")
     width = getattr(estimator, "n_features_in_", None)
@@ -75,7 +75,7 @@ def _is_plainly_alike(estimator: Any, X: Any) -> bool:
 
 
 class Features(NamedTuple):
-    """How many features there are, their names if they have any, and which are categories."""
+    """The number of features, their names if any, and which are categories."""
 
     number: int
     names: Any = None
@@ -83,27 +83,27 @@ class Features(NamedTuple):
 
     @property
     def numeric(self) -> list[int]:
-        """The columns that are no categories."""
+        """The columns that are not categories."""
         return [a for a in range(self.number) if a not in self.categories.columns]
 
     def unseen(self) -> Features:
-        """Return the same without any level."""
+        """Return the same features without any levels."""
         known = self.categories
         return self._replace(categories=known._replace(labels=((),) * len(known.columns)))
 
     def named(self, column: int) -> str:
-        """Return how errors call a column."""
+        """Return the name of a column in errors."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
 
     def number_named(self, feature: int) -> str:
-        """Return how errors call the column of a feature, counted among those that are numbers."""
+        """Return the name in errors of a feature, counted among the numeric ones."""
         return self.named(self.numeric[feature])
 
 
 def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Features]:
-    """Return X as `points` does, and its features; `owner` is what errors call the estimator.
+    """Return X as in `points`, and its features; errors call the estimator `owner`.
 
-    Columns of categories are told as numbers of their levels.
+    Columns of categories become the codes of their levels.
     """
     header = _estimator(owner)()
     if asked.categorical_features is None and asked.missing == "error":
@@ -121,14 +121,14 @@ def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Fe
 def more_points(
     owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
 ) -> Floats:
-    """Return X as `points` does; its features must be these."""
+    """Return X as in `points`; its features must match."""
     return _more(owner, X, features, name, ASKED if not may_miss else DROPPED)[0]
 
 
 def further_points(
     owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
 ) -> tuple[Floats, Features]:
-    """Return the same of trials, and the features with the levels that X has."""
+    """Do the same for trials, and return the features with the levels in X."""
     return _more(owner, X, features, name, DROPPED if may_miss else TAUGHT)
 
 
@@ -146,10 +146,10 @@ def _more(
 
 
 def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, Any]:
-    """Return the number and the names of the columns of a table, which scikit-learn compares."""
+    """Return the number and names of a table's columns, after scikit-learn's comparison."""
     cells = X if hasattr(X, "shape") and not _has_words_of_its_own(X) else _objects(X, name)
     if len(getattr(cells, "shape", ())) != 2 or not all(cells.shape):
-        points(_estimator("points")(), X, reset=True, name=name)  # which raises
+        points(_estimator("points")(), X, reset=True, name=name)  # raises
     try:
         validate_data(header, _header(cells), reset=reset, skip_check_array=True)
     except ValueError as error:
@@ -159,9 +159,9 @@ def _noted(header: Any, X: Any, *, reset: bool, name: str = "X") -> tuple[int, A
 
 def _objects(X: Any, name: str) -> npt.NDArray[Any]:
     if _has_words_of_its_own(X):
-        return _numbers(X, None, name)  # which raises
+        return _numbers(X, None, name)  # raises
     if type(X) is np.ndarray and X.dtype.kind in "biuf":
-        return X  # an object per number would cost more than a fit
+        return X  # one object per number would cost more than a fit
     checks.refuse_masked(name, X)
     try:
         return np.asarray(X, dtype=object)
@@ -172,9 +172,9 @@ def _objects(X: Any, name: str) -> npt.NDArray[Any]:
 def _coded(
     header: Any, X: Any, features: Features, name: str, missing: str | None
 ) -> tuple[Floats, Features]:
-    """Return a table as numbers, levels by their numbers, and its features with these levels.
+    """Return a table as numbers, with levels as codes, and its features with these levels.
 
-    `missing` is what errors say of missing values; None: they may be there.
+    `missing` is what errors say about missing values; None allows them.
     """
     known, table = features.categories, categories.table_of(X)
     cells = None if table is not None else _objects(X, name)
@@ -208,7 +208,7 @@ def _as_cells(cells: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
 
 
 def _require_present(array: Floats, features: Features, name: str, rule: str) -> None:
-    """Raise for the first value that is missing or infinite, with their number."""
+    """Raise for the first value that is missing or infinite, and say how many there are."""
     wrong = ~np.isfinite(array)
     if wrong.any():
         row, column = checks.first(wrong)
@@ -225,15 +225,15 @@ def _require_present(array: Floats, features: Features, name: str, rule: str) ->
 
 @functools.lru_cache
 def _estimator(name: str) -> Any:
-    """Return a class of this name, whose objects hold what scikit-learn notes of features."""
+    """Return a class of this name, whose instances hold what scikit-learn records of features."""
     return type(name, (BaseEstimator,), {})
 
 
 class _Header:
-    """Names and shape of a table of any library, for scikit-learn 1.8.
+    """Names and shape of any library's table, for scikit-learn 1.8.
 
     That release reads names from pandas and by the protocol `__dataframe__`, which polars has
-    dropped; later ones read them from all libraries.
+    dropped; later releases read them from all libraries.
     """
 
     def __init__(self, table: nw.DataFrame[Any]) -> None:
@@ -245,7 +245,7 @@ class _Header:
 
 
 def _header(X: Any) -> Any:
-    """Return something from which this scikit-learn reads the names of the features."""
+    """Return an object from which this version of scikit-learn reads the feature names."""
     if READS_ALL_TABLES or isinstance(X, np.ndarray) or hasattr(X, "__dataframe__"):
         return X
     table = nw.from_native(X, pass_through=True)
@@ -255,7 +255,7 @@ def _header(X: Any) -> Any:
 
 def _numbers(X: Any, estimator: Any, name: str) -> Floats:
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size:
-        return X  # what check_array would say, a hundred times faster: it counts for one point
+        return X  # as in check_array, but 100 times faster, which matters for single points
     cells = X if _has_words_of_its_own(X) else checks.array(name, X)
     try:
         array: Floats = check_array(
@@ -267,7 +267,7 @@ def _numbers(X: Any, estimator: Any, name: str) -> Floats:
 
 
 def _has_words_of_its_own(X: Any) -> bool:
-    """Return whether scikit-learn refuses X, with what to do instead."""
+    """Return whether scikit-learn refuses X with advice of its own."""
     is_complex = isinstance(X, np.ndarray) and X.dtype.kind == "c"
     return is_complex or isinstance(X, np.matrix) or bool(issparse(X))
 
@@ -297,9 +297,9 @@ def _one_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def classes_of(
     y: npt.NDArray[Any], classes: Any = None, *, alone: bool = False
 ) -> npt.NDArray[Any]:
-    """Return the sorted classes: those given, or else those of y, two or more.
+    """Return the sorted classes, at least two: those given, or else those of y.
 
-    If one `alone` will do, and all outcomes are 0, or all are 1, the other class is known.
+    If `alone`, outcomes that are all 0 or all 1 will do, because the other class is then known.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def classes_of(
 
 
 def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
-    """Raise for the first label that is missing or infinite, and for measurements."""
+    """Raise for the first missing or infinite label, and for continuous values."""
     if values.dtype.kind == "f":
         checks.require_all(np.isfinite(values), name, values, "every label must be finite")
     elif values.dtype.kind == "O":
@@ -332,16 +332,16 @@ def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
         checks.require_all(present, name, values, "no label may be missing")
     elif values.dtype.kind in "cmM":
         checks.require_all(np.zeros(len(values), np.bool_), name, values, LABELS)
-    if values.dtype.kind not in "biuUS" and values.size:  # these are labels, whatever they say
+    if values.dtype.kind not in "biuUS" and values.size:  # others are always labels
         try:
-            with np.errstate(invalid="ignore"):  # of numbers that are no int64
+            with np.errstate(invalid="ignore"):  # for numbers beyond int64
                 check_classification_targets(values)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, masked, or pandas' NA, which will not say so."""
+    """Return whether a value is None, NaN, masked, or pandas' NA, which cannot be compared."""
     try:
         return value is None or value is np.ma.masked or bool(operator.ne(value, value))
     except TypeError:
@@ -349,16 +349,16 @@ def _missing(value: Any) -> bool:
 
 
 def outcomes(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return one row per class, telling which trials ended so."""
+    """Return one row per class that says which trials had this outcome."""
     columns = np.array([y == label for label in classes])
     checks.require_all(np.any(columns, axis=0), "y", y, f"the classes are {classes.tolist()}")
     return columns
 
 
 def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | None:
-    """Return one weight per row, or None where all count alike.
+    """Return one weight per row; None if no weights were given.
 
-    One at least must count, unless these are a part only of the rows to learn from.
+    At least one must be positive, unless these are only some of the rows to learn from.
     """
     if sample_weight is None:
         return None
@@ -371,7 +371,7 @@ def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | 
 
 
 def _require_weight(array: Floats) -> None:
-    """Raise unless one weight at least is large enough to be counted."""
+    """Raise unless at least one weight is large enough to count."""
     if not array.any():
         raise ValueError("sample_weight: all weights are zero; at least one must be positive")
     if array.max() < 0.5 / FRACTIONS:
@@ -382,11 +382,11 @@ def _require_weight(array: Floats) -> None:
 
 
 def groups(values: Any, n_rows: int, *, part: bool = False) -> Floats | None:
-    """Return a number per row that tells groups apart, whatever came before; None: no groups.
+    """Return one number per row that identifies its group; None: no groups.
 
-    Some must have two trials, unless these are a part only of the rows to learn from. The number
-    is 53 bits of a hash of the label: the same label has the same number in every batch and
-    every model, without a list of them.
+    Some group must have two trials, unless these are only some of the rows to learn from. The
+    number is 53 bits of a hash of the label, so a label has the same number in every batch and
+    every model, without a table of labels.
     """
     if values is None:
         return None
@@ -417,7 +417,7 @@ def overdispersed(overdispersion: Any, is_grouped: bool) -> bool:
 
 
 def _hashed(label: Any) -> float:
-    """Return 53 bits of the hash of a label by its text, as files have it; 1 and 1.0 are one."""
+    """Return 53 bits of the hash of a label's text, as in files; 1 and 1.0 are equal."""
     is_whole = isinstance(label, bool | int) or (isinstance(label, float) and label.is_integer())
     key = str(int(label) if is_whole else label)
     return float(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) >> 11)
@@ -426,7 +426,7 @@ def _hashed(label: Any) -> float:
 def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) -> Ints:
     """Return rows (failures, successes) from counts of successes among trials.
 
-    There must be a trial, unless these are a part only of the rows to learn from.
+    At least one trial is needed, unless these are only some of the rows to learn from.
     """
     won, held = _counts("successes", successes, n_rows), _counts("trials", trials, n_rows)
     if (won > held).any():
@@ -448,13 +448,13 @@ def _counts(name: str, values: Any, n_rows: int) -> Ints:
     checks.require_all(
         whole, name, array, f"counts must be whole numbers from 0 to at most {MOST:g}"
     )
-    # Whole numbers that came as such never pass through a float, which is exact to 2⁵³ only.
+    # Integers must not pass through a float, which is exact only up to 2⁵³.
     exact = given if given.dtype.kind in "biu" else array
     return np.broadcast_to(exact, array.shape).astype(np.int64)
 
 
 def _column(name: str, values: Any, n_rows: int) -> Floats:
-    """Return one finite number per row; one number alone stands for all rows."""
+    """Return one finite number per row; a single number applies to all rows."""
     array = checks.array(name, values)
     if array.ndim == 0:
         array = np.full(n_rows, float(array))

@@ -1,4 +1,4 @@
-"""In which units nearness is measured: features scaled so that one distance serves all."""
+"""Units in which distances are measured: features are scaled so that they can be compared."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from betafield.wraps import Wraps, arc_of, chord_of, is_chord
 
 Floats = npt.NDArray[np.float64]
 
-# A function of points and their weights.
+# Maps points and their weights to columns.
 Column = Callable[[Floats, Floats], Floats]
 
 SCALES = ("auto", "range", "std", "rank", "log")
-# The unit of whole numbers that are out of reach of each other, a power of two so that nothing is
-# rounded.
+# The unit that puts different codes of a category out of each other's reach; a power of two, so
+# that nothing is rounded.
 APART = 2.0**-20
-# Those of a process only, which may be given feature by feature.
+# Scales for a process, which can be given per feature.
 CURVED = ("range", "rank", "log")
 
 
@@ -31,9 +31,9 @@ NEVER = Wraps(())
 
 @dataclass(frozen=True)
 class Units:
-    """Scaled coordinates z = (x − origin) / unit, a feature at a time.
+    """Scaled coordinates z = (x − origin) / unit, per feature.
 
-    A feature that is constant has an infinite unit: it carries no distance.
+    A constant feature has an infinite unit, so it adds no distance.
 
     Examples
     --------
@@ -49,29 +49,29 @@ class Units:
 
     @property
     def dimensions(self) -> int:
-        """Coordinates of a point in scaled units: two of a circle, three of the sphere."""
+        """Coordinates of a point in scaled units: a circle takes two, the sphere three."""
         return len(self.origin) + self.wraps.more
 
     @property
     def radii(self) -> tuple[float, ...]:
-        """Radii of circles, and of the sphere, in scaled units."""
+        """Radii of the circles and the sphere, in scaled units."""
         each = [period / (2.0 * np.pi) for period in self.wraps.periods]
         if self.wraps.earth is not None:
             each[self.wraps.earth[1]] = earth.TURN / (2.0 * np.pi)
         return tuple(float(one / unit) for one, unit in zip(each, self.unit, strict=False) if one)
 
     def straight(self, width: float) -> float:
-        """Return the straight distance that is as far as one along the circle, or the sphere."""
+        """Return the chord length that corresponds to an arc along the circle or sphere."""
         return chord_of(width, *self.radii) if is_chord(self.wraps) else width
 
     def told(self, widths: Floats) -> Floats:
-        """Return distances along the circle, or the sphere, for straight ones."""
+        """Return the arcs along the circle or sphere that correspond to these chord lengths."""
         if not is_chord(self.wraps):
             return widths
         return np.array([arc_of(float(width), *self.radii) for width in widths])
 
     def sides(self, bounds: Floats) -> Floats:
-        """Return the lengths of a domain (d, 2), in scaled units."""
+        """Return the side lengths of a domain (d, 2), in scaled units."""
         spans = bounds[:, 1] - bounds[:, 0]
         if self.wraps.earth is not None:
             i, j = self.wraps.earth
@@ -79,14 +79,14 @@ class Units:
         return np.asarray(spans / self.unit)
 
     def scaled(self, X: Floats) -> Floats:
-        """Return X, of shape (m, d), in scaled units; too far to be told is infinitely far."""
+        """Return X, of shape (m, d), in scaled units; overflow becomes infinity."""
         if self.wraps:
             return np.ascontiguousarray(self._rounded(X).T)
         with np.errstate(over="ignore"):
             return (X - self.origin) / self.unit
 
     def axes(self, X: Floats) -> Floats:
-        """Return X in scaled units as a new array of shape (d, m), an axis a row."""
+        """Return X in scaled units as a new array of shape (d, m), one row per axis."""
         if self.wraps:
             return self._rounded(X)
         out = np.empty(X.shape[::-1])
@@ -95,9 +95,9 @@ class Units:
         return out
 
     def among(self, numeric: list[int], every: Floats, wraps: Wraps) -> Units:
-        """Return units of these features among others whose different values are out of reach.
+        """Return units for all features, in which other features keep different values apart.
 
-        `every` has one row per feature, and `wraps` tells which of them wrap around.
+        `every` has one row per feature, and `wraps` says which of them wrap around.
         """
         if len(numeric) == len(every):
             return self
@@ -106,7 +106,7 @@ class Units:
         return Units(origin, unit, wraps)
 
     def restored(self, axes: Floats) -> Floats:
-        """Return scaled axes (d, m) as points (m, d) in the user's units."""
+        """Return scaled axes (d, m) as points (m, d) in the features' own units."""
         if self.wraps:
             return self._unrounded(axes)
         with np.errstate(invalid="ignore"):
@@ -132,7 +132,7 @@ class Units:
         return np.stack(rows) + 0.0
 
     def _unrounded(self, axes: Floats) -> Floats:
-        """Return the points (m, d) of such coordinates."""
+        """Return the points (m, d) with these coordinates."""
         out, rows = np.empty((axes.shape[1], len(self.origin))), iter(axes)
         for a, kind in enumerate(self.wraps.scales):
             if kind == "period":
@@ -155,9 +155,9 @@ class Units:
 def measure(
     scale: Any, bounds: Floats, X: Floats, weigh: Callable[[], Floats], wraps: Wraps = NEVER
 ) -> Units:
-    """Return the units that `scale` asks for, given the domain and the first data.
+    """Return the units for `scale`, given the domain and the first data.
 
-    `weigh()` gives the weight of each row of X; only standard deviations ask for it.
+    `weigh()` returns the weight of each row of X; it is called only for standard deviations.
     """
     d = X.shape[1]
     if scale is None:
@@ -180,7 +180,7 @@ def measure(
 
 
 def _require_alike(unit: Floats, wraps: Wraps) -> None:
-    """Raise for units of longitude and latitude that differ."""
+    """Raise if longitude and latitude have different units."""
     if wraps.earth is not None and unit[wraps.earth[0]] != unit[wraps.earth[1]]:
         raise ValueError(
             f"scale: found {unit[list(wraps.earth)].tolist()} for longitude and latitude; both are "
@@ -189,14 +189,14 @@ def _require_alike(unit: Floats, wraps: Wraps) -> None:
 
 
 def is_curved(scale: Any) -> bool:
-    """Return whether units are asked for that are not those of a line, by name."""
+    """Return whether the scale names units that only a process can have."""
     if isinstance(scale, str):
         return scale in ("rank", "log")
     return isinstance(scale, list | tuple) and any(isinstance(each, str) for each in scale)
 
 
 def checked_scale(scale: Any, d: int) -> Floats | None:
-    """Return the units that were given as numbers, if they were; raise for what is no scale."""
+    """Return the units if they were given as numbers; raise for an invalid scale."""
     if scale is None:
         return None
     if isinstance(scale, str):
@@ -219,7 +219,7 @@ def checked_scale(scale: Any, d: int) -> Floats | None:
 
 
 def domain(bounds: Any, X: Floats) -> Floats:
-    """Return the (d, 2) bounds: those given, or those of X."""
+    """Return the bounds (d, 2): those given, or the range of X."""
     if bounds is None:
         return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
     return np.array(checks.array("bounds", bounds))
@@ -231,9 +231,9 @@ def check_bounds(
     present: npt.NDArray[np.bool_],
     named: Callable[[int], str] = checks.column,
 ) -> None:
-    """Raise unless the bounds are sound and hold the rows of X that are present.
+    """Raise unless the bounds are valid and contain the rows of X that are present.
 
-    `named` tells what errors call a column of X.
+    `named` returns what errors call a column of X.
     """
     if bounds is None:
         return
@@ -252,7 +252,7 @@ def check_bounds(
 
 
 def require_span(bounds: Floats) -> None:
-    """Raise for the first feature whose range is more than a float can hold."""
+    """Raise for the first feature whose range exceeds what a float can hold."""
     with np.errstate(over="ignore"):
         spans = bounds[:, 1] - bounds[:, 0]
     if not np.isfinite(spans).all():
@@ -273,11 +273,11 @@ def _deviations(X: Floats, weight: Floats) -> Floats:
 
 
 def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> Floats:
-    """Return the standard deviation of each feature, summed exactly: no order of rows shows.
+    """Return the standard deviation of each feature, summed exactly, in any order of rows.
 
-    `sums` adds up the columns that a function makes of points (t, d) and their weights (t,).
+    `sums` adds up the columns that a function computes from points (t, d) and their weights (t,).
     """
-    # In units of the span, so that squares neither overflow nor vanish; 0 stays 0.
+    # In units of the span, so that squares neither overflow nor underflow; 0 stays 0.
     side = np.where(span > 0, span, 1.0)
     total = sums(lambda _, weight: weight[:, None])
     means = sums(lambda X, weight: weight[:, None] * ((X - low) / side)) / total
@@ -288,7 +288,7 @@ def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> F
 def require_positive(
     scale: Any, points: Floats, named: Callable[[int], str] = checks.column
 ) -> None:
-    """Raise for the first value whose logarithm is asked for and does not exist."""
+    """Raise for the first value without a logarithm where the scale is "log"."""
     asked = of_process(scale)
     kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
     wrong = (points <= 0.0) & (np.array(kinds) == "log")
@@ -301,7 +301,7 @@ def require_positive(
 
 
 def of_process(scale: Any) -> str | tuple[str, ...]:
-    """Return the units in which a process is learned; it learns lengths, so factors are none."""
+    """Return the units of a process; it learns its length scales, so it ignores factors."""
     if isinstance(scale, str):
         return "range" if scale == "std" else scale
     if isinstance(scale, list | tuple) and all(isinstance(each, str) for each in scale):

@@ -1,4 +1,4 @@
-"""The components of a field as a table, `weights_`, and how far the heaviest reaches."""
+"""The components of a field as a table, `weights_`, and the reach of the heaviest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Records = npt.NDArray[Any]
 
 
 def records(smooth: Smooth, found: Found, features: Features) -> Records:
-    """Return the components of a field as a table; those for new places only are not among them."""
+    """Return the components of a field as a table, without those used only at new places."""
     d = features.number
     names = [f"column {a}" for a in range(d)] if features.names is None else features.names
     kinds = [
@@ -35,7 +35,7 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
     nothing = (np.full(d, np.nan), np.nan, np.nan)
     rest = 1.0 - sum(window.weight for window in smooth.windows)
     rows: list[tuple[Any, ...]] = []
-    step = max(len(smooth.nodes), 1)  # a process at all nodes of unknown rates is one row
+    step = max(len(smooth.nodes), 1)  # a process with nodes for unknown rates is one row
     every = zip(smooth.fits[::step], smooth.by_component, found.components[::step], strict=True)
     for fit, share, one in every:
         levels = "" if one.effect is None else [*names, "groups"][one.effect]
@@ -56,7 +56,7 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
 
 
 def stretched_apart(stretch: Floats, features: Features) -> tuple[int, ...]:
-    """Return the columns of categories whose levels windows of a stretch keep apart."""
+    """Return the category columns whose levels are kept apart by windows with this stretch."""
     known, levels = features.categories, stretch[len(features.numeric) :]
     combined = [*((a,) for a in known.columns), *known.interactions]
     held = (combined[k] for k in np.flatnonzero(levels > 0.0).tolist())
@@ -68,9 +68,10 @@ def _units(scale: tuple[str, ...]) -> str:
 
 
 def scales(smooth: Smooth, found: Found, features: Features) -> list[dict[str, float]]:
-    """Return the weight of every unit in which processes measure a feature, one dict per feature.
+    """Return the weight of each unit in which processes measure a feature, one dict per feature.
 
-    Units are "range", "rank", "log", "period", "longitude" and "latitude"; "levels" of a category.
+    Units are "range", "rank", "log", "period", "longitude" and "latitude"; categories have
+    "levels".
     The weights of a feature add up to 1, and the heaviest comes first.
     """
     each: list[dict[str, float]] = [{} for _ in range(features.number)]
@@ -85,7 +86,7 @@ def scales(smooth: Smooth, found: Found, features: Features) -> list[dict[str, f
 
 
 def reach(smooth: Smooth) -> Floats:
-    """Return the length scales about the middle of the box, in own units."""
+    """Return the length scales about the middle of the box, in the features' own units."""
     box = smooth.boxes[int(np.argmax(smooth.weights))]
     half = np.diag(0.5 * smooth.lengths)
     low, high = (box.outside(np.clip(0.5 + sign * half, 0.0, 1.0)) for sign in (-1.0, 1.0))

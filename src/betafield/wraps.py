@@ -1,4 +1,4 @@
-"""Which features wrap around, as `periodic` and `geographic` say it: hours, places on Earth."""
+"""Features that wrap around, from `periodic` and `geographic`: hours, places on Earth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLE = 90.0
 
 
 class Wraps(NamedTuple):
-    """The period of every feature, 0 if it has none, and which are longitude and latitude.
+    """The period of each feature, 0 if it has none, and which are longitude and latitude.
 
     Examples
     --------
@@ -38,19 +38,19 @@ class Wraps(NamedTuple):
 
     @property
     def more(self) -> int:
-        """How many coordinates more than features: a circle has two, the sphere three."""
+        """Number of extra coordinates: a circle has two per feature, the sphere three per pair."""
         return sum(map(bool, self.periods)) + (self.earth is not None)
 
     @property
     def scales(self) -> tuple[str, ...]:
-        """The scale of every feature that wraps around, empty if it does not; () if none does."""
+        """The scale of each feature, empty if it does not wrap around; () if none does."""
         each = ["period" if period else "" for period in self.periods]
         if self.earth is not None:
             each[self.earth[0]], each[self.earth[1]] = "longitude", "latitude"
         return tuple(each) if self else ()
 
     def among(self, columns: list[int]) -> Wraps:
-        """Return which of some columns wrap around, in their order."""
+        """Return the wraps of these columns, in their order."""
         periods = tuple(self.periods[a] for a in columns)
         if self.earth is None:
             return Wraps(periods)
@@ -58,7 +58,7 @@ class Wraps(NamedTuple):
         return Wraps(periods, (columns.index(i), columns.index(j)))
 
     def wrapped(self, points: Floats) -> Floats:
-        """Return points (m, d) with a value per place: hour 24 is hour 0, a pole is one place."""
+        """Return points (m, d) with one value per place: hour 24 is 0, poles have longitude 0."""
         if not self:
             return points
         out = points.copy()
@@ -75,7 +75,7 @@ class Wraps(NamedTuple):
     def require(
         self, points: Floats, name: str = "X", named: Callable[[int], str] = checks.column
     ) -> None:
-        """Raise for the first place that is none on Earth."""
+        """Raise for the first invalid longitude or latitude."""
         ends = (earth.LONGITUDES, earth.LATITUDES)
         for a, (low, high) in zip(self.earth or (), ends, strict=False):
             wrong = (points[:, a] < low) | (points[:, a] > high)
@@ -88,9 +88,9 @@ class Wraps(NamedTuple):
                 )
 
     def domain(self, bounds: Floats, values: Callable[[int], Floats]) -> Floats:
-        """Return the domain of trials that lie within bounds (d, 2), with these values per feature.
+        """Return the domain of trials within bounds (d, 2); `values` returns those of a feature.
 
-        A periodic feature has its period; longitudes, the shortest arc that holds them.
+        A periodic feature has its period; longitudes have the shortest arc that contains them.
         """
         bounds = bounds.copy()
         for a, period in enumerate(self.periods):
@@ -101,19 +101,19 @@ class Wraps(NamedTuple):
         return bounds
 
     def placed(self, points: Floats, bounds: Floats, name: str = "X") -> Floats:
-        """Return points as places of the domain; raise for those that are none on Earth."""
+        """Return points as places in the domain; raise for invalid longitudes or latitudes."""
         self.require(points, name)
         return self.unrolled(self.wrapped(points), bounds)
 
     def differ(self, *bounds: Floats) -> bool:
-        """Return whether a plane can stand for the places on Earth within some bounds only."""
+        """Return whether a flat map suits the places on Earth within only some of these bounds."""
         if self.earth is None:
             return False
         ends = [each[list(self.earth)].ravel().tolist() for each in bounds]
         return len({earth.region(*each).is_regional for each in ends}) > 1
 
     def unrolled(self, points: Floats, bounds: Floats) -> Floats:
-        """Return points with longitudes in the turn that starts where the bounds do."""
+        """Return points with longitudes in the turn that starts at the western bound."""
         if self.earth is None:
             return points
         out, west = points.copy(), float(bounds[self.earth[0], 0])
@@ -123,7 +123,7 @@ class Wraps(NamedTuple):
 
 
 def of(periodic: Any, geographic: Any, d: int, names: Any = None) -> Wraps:
-    """Return which of d features wrap around; raise for others than these.
+    """Return which of d features wrap around; raise for unknown features.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def of(periodic: Any, geographic: Any, d: int, names: Any = None) -> Wraps:
 
 
 def checked(periodic: Any, geographic: Any) -> None:
-    """Raise for what cannot be meant so, whatever the features are."""
+    """Raise for invalid options, whatever the features are."""
     if periodic is not None:
         if not isinstance(periodic, Mapping):
             raise TypeError(f"periodic: found {checks.spelled(periodic)}; {PERIODS}")
@@ -163,7 +163,7 @@ def checked(periodic: Any, geographic: Any) -> None:
 
 
 def require_free(wraps: Wraps, signs: tuple[int, ...]) -> None:
-    """Raise for a feature that is to wrap around and to be monotone."""
+    """Raise for a feature that both wraps around and is constrained to be monotone."""
     for a, (kind, sign) in enumerate(zip(wraps.scales, signs, strict=False)):
         if kind and sign:
             what = "periodic" if kind == "period" else "geographic"
@@ -174,7 +174,7 @@ def require_free(wraps: Wraps, signs: tuple[int, ...]) -> None:
 
 
 def require_bounds(wraps: Wraps, bounds: Any) -> None:
-    """Raise for bounds, of a sound shape, that features that wrap around cannot have."""
+    """Raise for well-shaped bounds that do not suit features that wrap around."""
     if bounds is None or not wraps:
         return
     box = np.asarray(bounds, dtype=np.float64)
@@ -198,7 +198,7 @@ def _require_key(name: str, key: Any, rule: str) -> None:
 
 
 def _column(name: str, key: Any, d: int, names: Any) -> int:
-    """Return which feature a key means."""
+    """Return the index of the feature that a key names."""
     known = [f"x{a}" for a in range(d)] if names is None else [str(each) for each in names]
     if isinstance(key, str):
         checks.require(key in known, name, key, f"the features are {', '.join(known)}")
@@ -209,12 +209,12 @@ def _column(name: str, key: Any, d: int, names: Any) -> int:
 
 
 def is_chord(wraps: Wraps) -> bool:
-    """Return whether all features are one circle, or one sphere: a chord tells the arc then."""
+    """Return whether all features form one circle or one sphere, so a chord determines its arc."""
     return sum(1 for kind in wraps.scales if kind != "longitude") == 1 and bool(wraps)
 
 
 def arc_of(chord: float, radius: float) -> float:
-    """Return the arc that belongs to a chord of a circle; half of it all beyond its diameter.
+    """Return the arc of a chord; half the circle for chords from the diameter on.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def arc_of(chord: float, radius: float) -> float:
 
 
 def chord_of(arc: float, radius: float) -> float:
-    """Return the chord that belongs to an arc; more than any from half of the circle on."""
+    """Return the chord of an arc; infinite from half the circle on."""
     if not math.isfinite(radius):
         return arc
     return 2.0 * radius * math.sin(0.5 * arc / radius) if arc < math.pi * radius else math.inf

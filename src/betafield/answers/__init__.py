@@ -1,5 +1,5 @@
-"""Answers on the joint posterior of a field: draws, averages, contrasts.
+"""Answers from the joint posterior of a field: draws, averages, contrasts.
 
-`draws` has fields drawn from the joint posterior, at any points; `area` averages over points and
-their differences; `asking` the methods of an estimator that ask for answers.
+`draws` has fields drawn from the joint posterior, at any points; `area` has averages over points
+and their differences; `asking` has the estimator's methods for these answers.
 """

@@ -1,9 +1,9 @@
-"""A curve that starts at 0 and ends at 1, told to a model as a few trials at its ends.
+"""A curve known to start at 0 and end at 1, passed to a model as a few trials at its ends.
 
-Five failures where the curve starts and five successes where it ends, each seen as it is: an
-adaptive placement hardly visits the ends, and without them the model cannot tell a curve that
-levels off from one that goes on. Length scales are then found anew, from those that were found
-before.
+These are five failures where the curve starts and five successes where it ends, all undistorted.
+Adaptive designs hardly visit the ends, and without such trials the model cannot distinguish a curve
+that levels off from one that continues. Length scales are then re-estimated, starting from the
+previous ones.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Trials at either end.
+# Trials at each end.
 ANCHORS = 5
-# How far from 0, or from 1, an end must be, and how surely, to speak against it.
+# How far from 0 or 1 an end must be, and with which probability, to contradict the anchors.
 AWAY, SURELY = 0.1, 0.975
 
 
 def anchored(field: AnyField, line: Line, sign: int) -> SmoothField:
-    """Return the field as if the curve along a line had been seen to start at 0 and end at 1.
+    """Return the field as if the curve along a line had been observed to start at 0 and end at 1.
 
     With `sign` −1 it starts at 1 and ends at 0.
     """
@@ -48,7 +48,7 @@ def anchored(field: AnyField, line: Line, sign: int) -> SmoothField:
     low, high = _ends(line)
     ends = np.repeat(np.stack([low, high]), ANCHORS, axis=0)
     ends_high = np.repeat([sign < 0, sign > 0], ANCHORS)
-    # Each is a group of its own where trials have groups: nothing is shared.
+    # If trials have groups, each anchor is a group of its own, because they share nothing.
     number = np.arange(-1.0, -1.0 - len(ends), -1.0)
     group = number if field.sums.is_grouped else None
     some = Trials(ends, np.stack([~ends_high, ends_high]), None, None, group)
@@ -56,7 +56,7 @@ def anchored(field: AnyField, line: Line, sign: int) -> SmoothField:
 
 
 def _refitted(field: SmoothField) -> SmoothField:
-    """Return a field with hyper-parameters for its trials, found from those that serve it."""
+    """Return a field with re-estimated hyper-parameters, starting from those in use."""
     from betafield.process.refitting import refitted
 
     (sums,), ((found,), _) = field.per_class(), field.serving
@@ -70,7 +70,7 @@ def _ends(line: Line) -> tuple[Floats, Floats]:
 
 
 def _warn_if_contradicted(field: SmoothField, line: Line, sign: int) -> None:
-    """Warn if the trials show that an end of the curve is elsewhere."""
+    """Warn if the trials contradict an anchored end of the curve."""
     start, end = _ends(line)[::sign]
     post = field.posterior(np.stack([start, end]))
     above, below = post.prob_above(AWAY)[0], post.cdf(1.0 - AWAY)[1]

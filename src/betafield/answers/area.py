@@ -1,18 +1,20 @@
 """Posteriors of averages of π over points, and of their differences: areas, populations, standards.
 
-An average Σ_i ω_i π(x_i), Σ ω = 1, is nearly linear in the field, so its law is normal on the scale
-of log-odds, one per component of the posterior, mixed by their weights. For a process
+An average Σ_i ω_i π(x_i), Σ ω = 1, is nearly linear in the field, so it is normal on the log-odds
+scale, per component of the posterior, and these components are mixed by their weights. For a
+process
 
     mean Σ ω_i E π(x_i),   variance a′(S + T J′HJ)a,   a = Φ̃′(ω ∘ E g′(f)),
 
-with the covariance of the coefficients in which the hyper-parameters are not known (`law`). In
-residual windows the process counts by (1 − β), and what windows themselves leave open,
-√((1 − β) τ) e(x), has the correlation of their width; so it is at levels that were never seen and
-beyond the domain. With windows alone that is all: points are correlated as far as windows reach.
+where S + T J′HJ is the covariance of the coefficients with unknown hyper-parameters (`law`). In
+windows of residuals, the process enters with the factor (1 − β), and what the windows leave
+uncertain, √((1 − β) τ) e(x), is correlated over their width; the same holds for unseen levels and
+beyond the domain. With windows alone there is only this: points are correlated as far as windows
+reach.
 
-Under contexts π may be far from linear in what the trials tell (Laplace's law is symmetric where π
-saturates): mean and covariance are then those of draws, which are weighed against the likelihood
-(`betafield.process.draws`). So are those of monotone fields.
+Under contexts, π may be far from linear in what the trials determine (Laplace's approximation is
+symmetric even if π saturates), so mean and covariance are those of draws weighted by the likelihood
+(`betafield.process.draws`). The same holds for monotone fields.
 """
 
 from __future__ import annotations
@@ -48,29 +50,30 @@ from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Components of less weight are left out.
+# Components with less weight are left out.
 NEGLIGIBLE = 2e-3
-# Points up to which correlations are taken pair by pair, and waves that stand for them beyond.
+# Up to this many points, correlations are computed by pair; beyond, by this many waves.
 PAIRS, WAVES = 256, 64
-# Steps of the search for a deviation, how near is near enough, and between which it is.
+# Steps of the search for a standard deviation, its tolerance, and its bounds.
 STEPS, NEAR, LEAST, WIDEST = 40, 1e-4, 1e-12, 20.0
-# Averages are kept so far from 0 and 1.
+# Averages are kept this far from 0 and 1.
 INNER = 1e-9
-# Points of drawn fields that are asked at a time.
+# Number of points per block of drawn fields.
 BLOCK = 4_096
 
 
 class Averages(NamedTuple):
-    """What is believed of some averages, jointly: a mixture.
+    """Joint posterior of several averages, as a mixture.
 
     Parameters
     ----------
     weights : array of shape (c,)
     means : array of shape (c, a)
-        Of the averages, per component.
+        Means of the averages, per component.
     covariances : array of shape (c, a, a)
     is_linear : bool
-        Whether covariances are those of fields that are linear in what is unknown, or their own.
+        Whether the covariances come from linearised fields rather than from the averages
+        themselves.
     """
 
     weights: Floats
@@ -95,7 +98,7 @@ def average(
 
 
 def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
-    """Return what is believed of averages over points with shares (a, m), which add up to 1."""
+    """Return the posterior of averages over points with shares (a, m), which add up to 1."""
     drawn = _drawn(field)
     if drawn is not None:
         return _of_draws(drawn, points, shares)
@@ -109,7 +112,7 @@ def averages_of(field: AnyField, points: Floats, shares: Floats) -> Averages:
 
 
 def _drawn(field: AnyField) -> Monotone | Fields | None:
-    """Return the draws that averages are read off; None if a linear field is near enough."""
+    """Return the draws for averages; None if a linear approximation is good enough."""
     if not isinstance(field, SmoothField):
         return None
     if isinstance(field.answering, Monotone):
@@ -119,7 +122,7 @@ def _drawn(field: AnyField) -> Monotone | Fields | None:
 
 
 def _of_draws(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Averages:
-    """Return mean and covariance of averages over fields that were drawn."""
+    """Return mean and covariance of averages over drawn fields."""
     each = _averaged(drawn, points, shares)
     mean = each.mean(axis=0)
     spread = _product((each - mean).T, each - mean) / drawn.size
@@ -127,7 +130,7 @@ def _of_draws(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Avera
 
 
 def _averaged(drawn: Monotone | Fields, points: Floats, shares: Floats) -> Floats:
-    """Return the averages of every field, shape (size, a)."""
+    """Return the averages of every drawn field, shape (size, a)."""
     each = np.zeros((drawn.size, len(shares)))
     for some in blocks(len(points), BLOCK):
         each += _product(drawn.at(points[some]), shares[:, some].T)
@@ -146,7 +149,7 @@ def laws(found: Averages) -> Laws:
 def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Return centre c and deviation s of log-odds with this mean of π, and s E g′ = deviation.
 
-    From E g ≈ g(c/κ), κ² = 1 + πs²/8, which makes s E g′ ≈ mean (1 − mean) s/κ, by Newton's steps.
+    Newton's steps use E g ≈ g(c/κ), κ² = 1 + πs²/8, which gives s E g′ ≈ mean (1 − mean) s/κ.
     """
     mean = np.clip(mean, INNER, 1.0 - INNER)
     r = np.maximum(deviation / (mean * (1.0 - mean)), LEAST)
@@ -162,9 +165,9 @@ def in_log_odds(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
 
 
 def with_moments(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Return centre and deviation of log-odds with this mean and deviation of π, by halving.
+    """Return centre and deviation of log-odds for this mean and deviation of π, by bisection.
 
-    At a given mean the deviation of π grows with that of its log-odds.
+    For a given mean, the deviation of π increases with that of its log-odds.
     """
     mean = np.clip(mean, INNER, 1.0 - INNER)
     low, high = np.full_like(mean, np.log(LEAST)), np.full_like(mean, np.log(WIDEST))
@@ -177,7 +180,7 @@ def with_moments(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
 
 
 def contrast(found: Averages) -> Difference:
-    """Return the law of the first of two averages less the second."""
+    """Return the law of the first of two averages minus the second."""
     one, (w, means, covariances, _) = laws(found), found
     s = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     product = s[:, 0] * s[:, 1]
@@ -193,7 +196,7 @@ def contrast(found: Averages) -> Difference:
 
 
 def joined(each: list[Laws]) -> Laws:
-    """Return the laws of single averages as those of one row each."""
+    """Return the laws of single averages as the rows of one."""
     most = max(len(one.weights) for one in each)
     weights, centres, deviations = (np.zeros((most, len(each))) for _ in range(3))
     deviations += 1.0
@@ -204,11 +207,11 @@ def joined(each: list[Laws]) -> Laws:
     return Laws((LOGIT,) * most, weights, centres, deviations)
 
 
-# What comes in -----------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------
 
 
 def shares(name: str, weights: Any, count: int) -> Floats:
-    """Return a weight per row, checked."""
+    """Return one weight per row, validated."""
     if weights is None:
         return np.ones(count)
     rule = "weights must be finite, none below 0"
@@ -219,7 +222,7 @@ def shares(name: str, weights: Any, count: int) -> Floats:
 
 
 def normalised(name: str, weights: Floats, area: Any = None) -> Floats:
-    """Return weights that add up to 1; raise if there is none."""
+    """Return weights that add up to 1; raise if all are 0."""
     most = float(weights.max(initial=0.0))
     if most == 0.0:
         where = "" if area is None else f" for {area!r}"
@@ -269,22 +272,22 @@ def _labels(by: Any) -> npt.NDArray[Any]:
 
 
 class Part(NamedTuple):
-    """A process at points, in units of its box.
+    """A process at points, in the units of its box.
 
     Parameters
     ----------
     surface : Surface
     weight : float
-        Among the processes.
+        Its weight among the processes.
     x : array of shape (m, d)
     mean, slope : array of shape (m,)
-        Mean of π, and how it moves with f.
+        Mean of π, and its derivative with respect to f.
     off : array of shape (m,)
-        How far its log-odds are from those of all processes.
+        Difference of its log-odds from those of all processes together.
     scale : array of shape (m,)
-        How f moves with log-odds.
+        Derivative of f with respect to log-odds.
     phi : Design
-        Its functions at the points.
+        Its basis functions at the points.
     rho : array of shape (m,)
         How near the points are to the domain.
     """
@@ -301,7 +304,7 @@ class Part(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is believed at points, with mean and slope of π in every window."""
+    """The posterior at points, with mean and slope of π in every window."""
 
     smooth: Smooth
     beliefs: Beliefs
@@ -325,7 +328,7 @@ def _of_smooth(smooth: Smooth, points: Floats, shares: Floats, n_jobs: int | Non
 
 
 def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
-    """Return the processes that count, at the points."""
+    """Return the processes with enough weight, at the points."""
     kept, w = law.counted(smooth.weights)
     f_mean, found = log_odds(beliefs.mean), []
     for k, (i, share) in enumerate(zip(kept, w, strict=True)):
@@ -341,9 +344,9 @@ def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
 
 
 def _segments(smooth: Smooth, beliefs: Beliefs) -> Iterator[tuple[float, npt.NDArray[np.int64]]]:
-    """Yield shares of draws, and which component they have at every point: 0 is the process.
+    """Yield shares of draws, and their component at every point; 0 is the process.
 
-    A draw is of the component at which the weights of a point reach its uniform number.
+    A draw has the component at which the cumulative weight of a point reaches its uniform number.
     """
     if not smooth.windows:
         yield 1.0, np.zeros(len(beliefs.mean), dtype=np.int64)
@@ -361,7 +364,7 @@ def _segments(smooth: Smooth, beliefs: Beliefs) -> Iterator[tuple[float, npt.NDA
 
 
 def _answered(asked: Asked, part: Part, which: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the mean of π at points, and how it moves with the f of a process."""
+    """Return the mean of π at points, and its derivative with respect to the f of a process."""
     mean, rise = part.mean.copy(), part.slope.copy()
     for j, window in enumerate(asked.smooth.windows):
         rows = np.flatnonzero(which == j + 1)
@@ -374,7 +377,7 @@ def _answered(asked: Asked, part: Part, which: npt.NDArray[np.int64]) -> tuple[F
 
 
 def _windows(beliefs: Beliefs) -> list[tuple[Floats, Floats]]:
-    """Return the mean of π in every window, and how it moves with its log-odds."""
+    """Return the mean of π in every window, and its derivative with respect to log-odds."""
     first = len(beliefs.process.centres)
     each = zip(beliefs.laws.centres[first:], beliefs.laws.deviations[first:], strict=True)
     return [averages.mean_and_slope(LOGIT, centre, deviation) for centre, deviation in each]
@@ -396,7 +399,7 @@ def _of_process(part: Part, moves: Floats) -> Floats:
 
 
 def _shrunk(part: Part) -> Floats | float:
-    """Return by how much averages over groups move less than f does."""
+    """Return how much less averages over groups move than f does."""
     surface = part.surface
     if surface.tau == 0.0:
         return 1.0
@@ -405,7 +408,7 @@ def _shrunk(part: Part) -> Floats | float:
 
 
 def _noise_of_windows(asked: Asked, shares: Floats, which: npt.NDArray[np.int64]) -> Floats:
-    """Return the covariance (a, a) of what windows themselves leave open."""
+    """Return the covariance (a, a) of what the windows leave uncertain."""
     total = np.zeros((len(shares), len(shares)))
     for j, window in enumerate(asked.smooth.windows):
         rows = np.flatnonzero(which == j + 1)
@@ -417,14 +420,14 @@ def _noise_of_windows(asked: Asked, shares: Floats, which: npt.NDArray[np.int64]
 
 
 def _within(window: Window, moves: Floats, x: Floats, kinds: Kinds) -> Floats:
-    """Return the covariance of Σ moves · e, e a field of unit variance as wide as a window."""
+    """Return the covariance of Σ moves · e, e a unit-variance field as wide as a window."""
     if window.width == 0.0:
         return independent(moves, x[:, window.stretch > 0.0])
     return correlated(moves, laid(x, window.stretch / window.width, kinds))
 
 
 def _of_levels(asked: Asked, part: Part, shares: Floats, mean: Floats) -> Floats:
-    """Return the covariance (a, a) of effects of levels that were never seen."""
+    """Return the covariance (a, a) of the effects of unseen levels."""
     total, effects = np.zeros((len(shares), len(shares))), part.surface.basis.effects
     if effects is not None and not effects.is_averaged:
         new = np.flatnonzero(effects.which(part.x) < 0)
@@ -449,14 +452,14 @@ def _of_levels(asked: Asked, part: Part, shares: Floats, mean: Floats) -> Floats
 def correlated(moves: Floats, x: Floats) -> Floats:
     """Return Σ_ij moves_i moves_j e^(−|x_i − x_j|²/2), shape (a, a), for points x (m, d).
 
-    Exactly for few points; for more by waves, as draws have them (`betafield.process.noise`).
+    Exact for few points; for more it uses waves, as draws do (`betafield.process.noise`).
     """
     x = np.clip(x, -1e6, 1e6)
     if len(x) <= PAIRS:
         squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
         K = np.exp(-0.5 * squares)
         return _product(_product(moves, K), moves.T)
-    # Waves are few and stand for many: seven digits of each are enough, and quicker.
+    # Each of the few waves stands for many, so seven digits are enough, and faster.
     turns = _product(x, _waves(x.shape[1]) / (2.0 * np.pi))
     angles = (2.0 * np.pi * (turns - np.rint(turns))).astype(np.float32)
     up, across = (_product(moves, f(angles).astype(np.float64)) for f in (np.sin, np.cos))
@@ -464,7 +467,7 @@ def correlated(moves: Floats, x: Floats) -> Floats:
 
 
 def independent(moves: Floats, x: Floats) -> Floats:
-    """Return the same of a field that is independent at different points."""
+    """Return the same for a field that is independent at different points."""
     if not len(x):
         return np.zeros((len(moves), len(moves)))
     _, place = distinct(x)
@@ -478,7 +481,7 @@ def _product(A: Floats, B: Floats) -> Floats:
 
 
 def _waves(d: int) -> Floats:
-    """Return normal frequencies (d, waves), evenly spread: Kronecker's sequence."""
+    """Return evenly spread normal frequencies (d, waves), by Kronecker's sequence."""
     # The root of x^(d+1) = x + 1 spreads points of d dimensions evenly (Roberts, 2018).
     root = 2.0
     for _ in range(60):

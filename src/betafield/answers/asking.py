@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Answers(Curves):
-    """An estimator that can be asked about the field as a whole."""
+    """An estimator that answers questions about the field as a whole."""
 
     def draws(self, X: Any, size: int = 2000, random_state: Any = None) -> Floats:
         """Return fields drawn from the joint posterior, at each row of X.
@@ -94,7 +94,7 @@ class Answers(Curves):
         -------
         LatentNormal or Sampled
             One row, or one per area; each component is normal on the log-odds scale. For distorted
-            trials and for monotone fields it is a set of draws, the same whenever it is asked for.
+            trials and for monotone fields it is a set of draws, which are the same every time.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class Answers(Curves):
 
     @property
     def importance_(self) -> Floats:
-        """The share of the field's variance that is lost if a feature is not known.
+        """The share of the field's variance that is lost if a feature is unknown.
 
         Shares of all features add up to 1; they are all 0 if the field is constant. See
         `betafield.answers.importance`.
@@ -185,8 +185,8 @@ class Answers(Curves):
         feature : str or int, default=None
             Its name or index; None: the only one.
         grid : list, default=None
-            Values of the feature, or levels of a category. None: 25 over the domain, or all levels
-            that were seen.
+            Values of the feature, or levels of a category. None: 25 values over the domain, or all
+            observed levels.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class Answers(Curves):
         return importance.partial_dependence(field, feature, grid)
 
     def _asked_two(self, method: str, name: str, X: Any) -> tuple[AnyField, Floats]:
-        """Return the field and the points, for questions that need two classes and a point."""
+        """Return the field and the points, for questions about two classes."""
         field, points = self.asked(X, name)
         if len(field.classes) > 2:
             raise ValueError(

@@ -17,13 +17,13 @@ class Crossings(NamedTuple):
     Parameters
     ----------
     at : array of shape (r,)
-        Where it is reached first; an end of the range if it is not within.
+        Where it is first reached; an end of the range if it is not reached within.
     slope : array of shape (r,)
-        How fast the curve changes there, over the cells of the grid beside it.
+        The slope of the curve there, over neighbouring grid cells.
     never : array of shape (r,)
-        Whether the curve does not reach the level up to the high end.
+        Whether the curve does not reach the level by the high end.
     already : array of shape (r,)
-        Whether it is beyond the level at the low end.
+        Whether it is already beyond the level at the low end.
     """
 
     at: Floats
@@ -33,14 +33,14 @@ class Crossings(NamedTuple):
 
 
 def crossings(curves: Floats, grid: Floats, level: float, sign: int = 1) -> Crossings:
-    """Return where each of the curves first reaches the level, linear between points of the grid.
+    """Return where each curve first reaches the level, by linear interpolation on the grid.
 
     Parameters
     ----------
     curves : array of shape (r, n)
-        One curve per row, monotone.
+        One monotone curve per row.
     grid : array of shape (n,)
-        Where they are known, in rising order.
+        Where they are known, in increasing order.
     level : float
     sign : {1, -1}, default=1
         Whether curves rise to the level or fall to it.
@@ -56,7 +56,7 @@ def crossings(curves: Floats, grid: Floats, level: float, sign: int = 1) -> Cros
     heights, aim = sign * curves, sign * level
     is_past = heights >= aim
     never, already = ~is_past[:, -1], is_past[:, 0]
-    # The cell in which it is reached ends at j; cells outside are those at the ends.
+    # The level is reached in the cell that ends at j; outside, that is the first or last cell.
     j = np.where(never, len(grid) - 1, np.maximum(is_past.argmax(axis=1), 1))
     rows = np.arange(len(curves))
     below, above = heights[rows, j - 1], heights[rows, j]
@@ -67,9 +67,9 @@ def crossings(curves: Floats, grid: Floats, level: float, sign: int = 1) -> Cros
 
 
 def slopes(curves: Floats, grid: Floats, j: npt.NDArray[np.intp]) -> Floats:
-    """Return the slope of each curve about the cell that ends at its j, over it and those beside.
+    """Return the slope of each curve around the cell that ends at its j, over three cells.
 
-    Three cells: of one alone the slope of a projected curve is 0 wherever neighbours were joined.
+    Over one cell alone, the slope of an isotonic fit is 0 wherever neighbours were pooled.
     """
     rows = np.arange(len(curves))
     low, high = np.maximum(j - 2, 0), np.minimum(j + 1, len(grid) - 1)
@@ -77,7 +77,7 @@ def slopes(curves: Floats, grid: Floats, j: npt.NDArray[np.intp]) -> Floats:
 
 
 def direction(curve: Floats) -> int:
-    """Return 1 if a curve rises on the whole, −1 if it falls.
+    """Return 1 if a curve rises overall, −1 if it falls.
 
     Examples
     --------

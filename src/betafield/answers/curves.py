@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Curves(Learned):
-    """An estimator that can be asked where a probability reaches a level, and how steep it is."""
+    """An estimator that answers where a probability reaches a level, and how steep it is."""
 
     def threshold(
         self,
@@ -50,11 +50,11 @@ class Curves(Learned):
             Whether the curve is known to start at 0 and end at 1 (a falling curve: at 1 and at 0).
             This adds five artificial failures and five successes at the ends of the domain; with
             several features it needs `at`. Use it for staircases and other adaptive designs, which
-            hardly visit the ends. A warning tells you if the trials contradict it.
+            hardly visit the ends. A warning is given if the trials contradict it.
         size : int, default=2000
             Number of draws.
         random_state : int, numpy Generator or RandomState, default=None
-            The seed; None: other draws each time.
+            The seed. None: different draws each time.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class Curves(Learned):
         size : int, default=2000
             Number of draws.
         random_state : int, numpy Generator or RandomState, default=None
-            The seed; None: other draws each time.
+            The seed. None: different draws each time.
 
         Returns
         -------

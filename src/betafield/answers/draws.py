@@ -1,9 +1,9 @@
-"""Fields drawn from what a model believes, whichever kind of field it has.
+"""Fields drawn from a model's posterior, for either kind of field.
 
-A process of two classes is drawn jointly (`betafield.process.draws`). What windows believe, and
-what is believed of three or more classes, is one law per point: it is drawn by its quantiles at
-the levels Φ(e(x)), e a smooth random field whose correlation goes as far as the window, or as the
-length scales do, so that the law of each point is exactly that of `posterior`.
+A process of two classes is drawn jointly (`betafield.process.draws`). Windows, and fields of three
+or more classes, have one distribution per point: they are drawn as its quantiles at the levels
+Φ(e(x)), where e is a smooth random field correlated over the window or the length scales. So the
+distribution at each point is exactly that of `posterior`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Purpose of the random fields, of the first class.
+# Stream of random numbers for the first class.
 CLASSES = 16
-# Levels of categories are so far apart that they share nothing.
+# Levels of categories are this far apart, so they share nothing.
 APART = 1e6
-# Numbers of levels are below this.
+# Upper bound of the codes of levels.
 HIGHEST = 2.0**53
-# Numbers below which Gamma quantiles are told by their logarithm.
+# Smaller Gamma quantiles are computed by their logarithm.
 SMALL = 1e-290
 
 
 class Fields(Protocol):
-    """Fields that were drawn, to be asked at any points."""
+    """Drawn fields, which can be evaluated at any points."""
 
     def at(self, points: Floats) -> Floats:
         """Return π of every field at points (m, d), shape (size, m), or (size, m, classes)."""
 
 
 def fields(field: AnyField, size: int, seed: Seed) -> Fields:
-    """Return so many fields, drawn from what is believed."""
+    """Return `size` fields drawn from the posterior."""
     if isinstance(field, SmoothField) and any(field.signs):
         return field.monotone(size=size, seed=seed)
     if isinstance(field, SmoothField) and len(field.smooth) == 1:
@@ -51,7 +51,7 @@ def fields(field: AnyField, size: int, seed: Seed) -> Fields:
 
 
 class Marginal:
-    """Fields whose law at each point is that of the posterior, correlated over its reach."""
+    """Fields with the posterior's distribution at each point, correlated over its reach."""
 
     def __init__(self, field: AnyField, size: int, seed: Seed) -> None:
         self.field, self.size, self.seed = field, size, seed
@@ -82,14 +82,14 @@ def reached(field: AnyField, points: Floats) -> Floats:
     known = list(field.features.categories.columns)
     if not known:
         return x
-    # Numbers of levels are larger than what noise tells apart.
+    # Codes of levels are too large for the noise to distinguish.
     return np.column_stack([x, APART * (points[:, known] / HIGHEST)])
 
 
 def log_gamma(alpha: Floats, z: Floats) -> Floats:
     """Return logarithms of Gamma(α) quantiles at the levels Φ(z).
 
-    Near 0, where they are too small for floats, x^α/Γ(α + 1) is the distribution function.
+    Near 0, where they underflow, the distribution function is x^α/Γ(α + 1).
     """
     quantile = gammaincinv(alpha, ndtr(z))
     small = (log_ndtr(z) + gammaln(alpha + 1.0)) / alpha

@@ -1,14 +1,14 @@
-"""Which features matter, and how π goes along one of them on average.
+"""Which features matter, and how π changes along one of them on average.
 
-With f the log-odds of the mean at the places of the trials, and x′ the same place with feature a
-taken from another,
+With f the log-odds of the mean at the places of the trials, and x′ the same place with the value of
+feature a taken from another place,
 
     T_a = ½ E (f(x) − f(x′))²
 
-is the variance of f that is lost if a is not known (Sobol's total effect); importance is its share
-of Σ T. Others are those that come some places later in the order of all places, eight times, so
-that nothing is random. Partial dependence is the average of π over the places with one feature
-fixed, whose interval counts that neighbouring places err together (`area`).
+is the variance of f that is lost if a is unknown (Sobol's total effect); importance is its share of
+Σ T. The other places are those a fixed number of positions later in the order of all places, for
+eight such shifts, so nothing is random. Partial dependence is the average of π over the places with
+one feature fixed; its interval accounts for the correlated errors of neighbouring places (`area`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from betafield.posteriors import LatentNormal, Sampled
 
 Floats = npt.NDArray[np.float64]
 
-# Steps by which places are shifted, as shares of their number, about evenly.
+# Shifts of places, as fractions of their number, spread about evenly.
 SHIFTS = (0.0557, 0.1803, 0.3049, 0.4296, 0.5542, 0.6789, 0.8035, 0.9281)
-# Log-odds are told from probabilities that are no nearer to 0 or 1.
+# Probabilities are clipped this far from 0 and 1 before taking log-odds.
 LEAST = 1e-9
-# Values of a feature that are asked for if none are given, and places that stand for all: of an
-# average, and of variances.
+# Default number of values of a feature, and numbers of places that represent all: for averages, and
+# for variances.
 VALUES, PLACES, MANY = 25, 128, 512
 
 
 class PartialDependence(NamedTuple):
-    """How π goes along one feature, averaged over the places of the trials.
+    """How π changes along one feature, averaged over the places of the trials.
 
     Parameters
     ----------
     values : array of shape (k,)
-        Of the feature; of a category, its levels.
+        Values of the feature; levels of a category.
     posterior : LatentNormal | Sampled
-        What is believed of the average at each.
+        Posterior of the average at each value.
     """
 
     values: npt.NDArray[Any]
@@ -51,7 +51,7 @@ class PartialDependence(NamedTuple):
 
 
 def importance(field: AnyField) -> Floats:
-    """Return the share of the field's variance per feature; 0 of all if it is constant."""
+    """Return each feature's share of the field's variance; all 0 if the field is constant."""
     points = typical(field, MANY)
     f, totals = _log_odds(field, points), np.zeros(field.features.number)
     for a in range(field.features.number):
@@ -68,7 +68,7 @@ def _log_odds(field: AnyField, points: Floats) -> Floats:
 
 
 def partial_dependence(field: AnyField, feature: Any, grid: Any) -> PartialDependence:
-    """Return how π goes along a feature on average."""
+    """Return how π changes along a feature on average."""
     number = chosen(field.features, feature)
     values, column = _values(field, number, grid)
     places = typical(field, PLACES)
@@ -79,7 +79,7 @@ def partial_dependence(field: AnyField, feature: Any, grid: Any) -> PartialDepen
 
 
 def _values(field: AnyField, number: int, grid: Any) -> tuple[npt.NDArray[Any], Floats]:
-    """Return the values of a feature that are asked for, and what they are in points."""
+    """Return the requested values of a feature, and their coordinates."""
     known = field.features.categories
     if number in known.columns:
         if grid is None:

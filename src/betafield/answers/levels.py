@@ -1,12 +1,12 @@
-"""By how much the levels of a category differ from all of them together.
+"""How much each level of a category differs from all levels together.
 
 With a_c the average of π over the places of the trials if all of them had level c, and w_c the
-share of the trials that had it, the difference of a level is
+share of trials that had it, the difference of a level is
 
     δ_c = a_c − Σ w_j a_j,
 
-of which fields drawn from the joint posterior tell the law: levels that were learned from the same
-trials err together.
+Its distribution comes from fields drawn from the joint posterior, because levels learned from the
+same trials have correlated errors.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from betafield.process.noise import Seed
 
 Floats = npt.NDArray[np.float64]
 
-# Fields that are drawn, and places that an average is of.
+# Number of draws, and of places per average.
 SIZE, PLACES = 400, 64
 
 
 class Differences(NamedTuple):
-    """What is believed of the levels of a category.
+    """Posterior summaries of the levels of a category.
 
     Parameters
     ----------
     labels : list of str
-        The levels that were seen.
+        The observed levels.
     trials : array of shape (L,)
-        How many had each of them.
+        Number of trials of each.
     average : array of shape (L, 3)
-        Mean and ends of the interval of a_c.
+        Mean and interval limits of a_c.
     difference : array of shape (L, 3)
-        The same of δ_c.
+        The same for δ_c.
     above : array of shape (L,)
-        How likely δ_c is above 0.
+        The probability that δ_c is above 0.
     """
 
     labels: list[str]
@@ -52,7 +52,7 @@ class Differences(NamedTuple):
 
 
 def differences(field: AnyField, column: int, trials: Floats, level: float = 0.95) -> Differences:
-    """Return by how much the levels of a column differ, given the number of trials at each."""
+    """Return how much the levels of a column differ, given the number of trials at each."""
     known = field.features.categories
     codes = known.codes(column)
     drawn, places = fields(field, SIZE, Seed((0,))), typical(field, PLACES)
@@ -72,6 +72,6 @@ def differences(field: AnyField, column: int, trials: Floats, level: float = 0.9
 
 
 def _told(draws: Floats, level: float) -> Floats:
-    """Return means and ends of intervals of draws (L, s)."""
+    """Return means and interval limits of draws (L, s)."""
     ends = np.quantile(draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=1)
     return np.stack([draws.mean(axis=1), *ends], axis=1)

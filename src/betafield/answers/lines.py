@@ -1,4 +1,4 @@
-"""Curves along one feature, of fields that were drawn: at fixed others, or averaged over them."""
+"""Curves of drawn fields along one feature, with the others fixed or averaged over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from betafield.process.boxes import Axis, by_range
 
 Floats = npt.NDArray[np.float64]
 
-# Points along the feature: of a curve at fixed others, and of an average over so many places.
+# Points along the feature, with others fixed or averaged over; number of places for averages.
 POINTS, AVERAGED, PLACES = 129, 65, 48
 
 
@@ -28,9 +28,9 @@ class Line(NamedTuple):
     ----------
     feature : int
     grid : array of shape (n,)
-        Values of the feature, all over its domain, even in the units of the model.
+        Values of the feature over its whole domain, evenly spaced in the model's units.
     others : array of shape (r, d)
-        Places that a curve is the average over; their values of the feature do not count.
+        Places over which the curve is averaged; their values of the feature are ignored.
     """
 
     feature: int
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
     @property
     def points(self) -> Floats:
-        """All points, those of one place together, shape (r · n, d)."""
+        """All points, with those of each place adjacent, shape (r · n, d)."""
         points = np.repeat(self.others, len(self.grid), axis=0)
         points[:, self.feature] = np.tile(self.grid, len(self.others))
         return points
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
 
 def line(field: AnyField, feature: int, at: Floats | None) -> Line:
-    """Return the points along a feature: at a row of all features, or at places of the trials."""
+    """Return the points along a feature: at one row of all features, or at places of trials."""
     low, high = field.bounds[feature]
     names = labels(field.features)
     checks.require(
@@ -73,14 +73,14 @@ def line(field: AnyField, feature: int, at: Floats | None) -> Line:
 
 
 def along(field: AnyField, feature: int, count: int) -> Floats:
-    """Return points from end to end of a feature's domain, even in the units of the model."""
+    """Return points from end to end of a feature's domain, evenly spaced in the model's units."""
     from betafield.monotone import nodes_along
 
     return nodes_along(axis(field, feature), field.bounds[feature], count)
 
 
 def axis(field: AnyField, feature: int) -> Axis:
-    """Return the units of a feature, those of the heaviest process."""
+    """Return the units of a feature in the heaviest process."""
     if isinstance(field, Field):
         return by_range(*field.bounds[feature])
     smooth, number = field.smooth[0], field.features.numeric.index(feature)
@@ -88,7 +88,7 @@ def axis(field: AnyField, feature: int) -> Axis:
 
 
 def typical(field: AnyField, most: int = PLACES) -> Floats:
-    """Return places that stand for those of all trials, as often as there were trials."""
+    """Return a sample that represents the places of all trials, in proportion to their trials."""
     points, count = places(field)
     reached = np.cumsum(count)
     n = min(most, max(1, int(reached[-1])))
@@ -97,7 +97,7 @@ def typical(field: AnyField, most: int = PLACES) -> Floats:
 
 
 def places(field: AnyField) -> tuple[Floats, Floats]:
-    """Return the places of the trials, in order, and how many trials were made at each."""
+    """Return the places of the trials, sorted, and the number of trials at each."""
     if not isinstance(field, Field):
         rows = field.sums.rows()
         points, count = rows.points, rows.counts.sum(axis=0) * rows.unit
@@ -109,7 +109,7 @@ def places(field: AnyField) -> tuple[Floats, Floats]:
 
 
 def _in_windows(field: Field) -> tuple[Floats, Floats]:
-    """Return places in scaled units (d, t), and the trials of each."""
+    """Return places in scaled units (d, t), and the number of trials at each."""
     from betafield.windows import Forest
     from betafield.windows.base import concatenate
 
@@ -123,7 +123,7 @@ def _in_windows(field: Field) -> tuple[Floats, Floats]:
     return held.axes, counted.weights(2)
 
 
-# Which line ----------------------------------------------------------------------------------
+# Arguments -----------------------------------------------------------------------------------
 
 
 def labels(features: trials.Features) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def labels(features: trials.Features) -> tuple[str, ...]:
 
 
 def chosen(features: trials.Features, feature: Any) -> int:
-    """Return the number of the feature that is asked for; of one, none need be."""
+    """Return the index of the requested feature; with only one, it need not be named."""
     names = labels(features)
     if feature is None:
         one = f"one of {', '.join(names)} is needed, because the model has {len(names)} features"
@@ -144,7 +144,7 @@ def chosen(features: trials.Features, feature: Any) -> int:
 
 
 def numeric(features: trials.Features, feature: Any) -> int:
-    """Return the same of a feature that is no category; of one, none need be named."""
+    """Return the same for a numeric feature; with only one, it need not be named."""
     if feature is None and len(features.numeric) == 1:
         return features.numeric[0]
     number = chosen(features, feature)
@@ -157,7 +157,7 @@ def numeric(features: trials.Features, feature: Any) -> int:
 
 
 def fixed(features: trials.Features, feature: int, at: Any) -> Floats | None:
-    """Return where other features are fixed, as a row of all; None if they are not."""
+    """Return the values of the fixed features, as a row of all; None if none are fixed."""
     names = labels(features)
     if at is None:
         return None

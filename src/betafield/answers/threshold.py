@@ -15,26 +15,26 @@ from betafield.posteriors import Sampled
 
 Floats = npt.NDArray[np.float64]
 
-# Shares of draws that are worth telling.
+# Smaller shares of draws are not mentioned.
 WORTH_TELLING = 0.005
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a threshold is of.
+    """What a threshold refers to.
 
     Parameters
     ----------
     level : float
-        The probability that is reached.
+        The probability to be reached.
     feature : str
-        Along which feature.
+        The feature along which it is reached.
     domain : (low, high)
-        Within which values of it.
+        The range of its values.
     rises : bool
-        Whether the probability rises to the level, or falls to it.
+        Whether the probability rises to the level or falls to it.
     at : mapping of str to float
-        Where other features are fixed; empty if there are none, or if they are averaged.
+        Values of fixed features; empty if there are none, or if they are averaged over.
     averaged : bool
         Whether other features are averaged over the places of the trials.
     """
@@ -60,7 +60,7 @@ class Threshold:
     crossings : Crossings
         Where draws of the curve reach the level, and their slopes there.
     asked : Asked
-        What it is the threshold of.
+        What the threshold refers to.
 
     Attributes
     ----------
@@ -96,22 +96,22 @@ class Threshold:
 
     @property
     def never(self) -> float:
-        """Share of draws that do not reach the level up to the high end of the domain."""
+        """Share of draws that do not reach the level by the high end of the domain."""
         return float(self._crossings.never.mean())
 
     @property
     def already(self) -> float:
-        """Share of draws that are beyond the level at the low end of the domain."""
+        """Share of draws that are already beyond the level at the low end of the domain."""
         return float(self._crossings.already.mean())
 
     @property
     def not_reached(self) -> float:
-        """Share of draws that do not cross the level within the domain, at either end."""
+        """Share of draws that do not cross the level within the domain."""
         return self.never + self.already
 
     @property
     def level(self) -> float:
-        """The probability that is reached."""
+        """The probability to be reached."""
         return self.asked.level
 
     def median(self) -> float:
@@ -119,7 +119,7 @@ class Threshold:
         return float(np.median(self.draws))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the equal-tailed interval (low, high); an end of the domain is that or beyond."""
+        """Return the equal-tailed interval (low, high); ends of the domain mean "or beyond"."""
         rule = "a probability strictly between 0 and 1 is needed"
         tail = 0.5 * (1.0 - checks.share("level", level, rule))
         low, high = np.quantile(self.draws, [tail, 1.0 - tail])
@@ -128,7 +128,7 @@ class Threshold:
     def prob_below(self, x: Any) -> float:
         """Return the probability that the threshold is x or below.
 
-        Curves that never reach the level within the domain have it above any x.
+        For curves that never reach the level within the domain, it is above any x.
         """
         value = checks.number("x", x)
         at, _, never, already = self._crossings
@@ -136,10 +136,10 @@ class Threshold:
         return float(is_below.mean())
 
     def slope(self) -> Sampled:
-        """Return what is believed of the slope of the probability at the threshold.
+        """Return the posterior of the slope of the probability at the threshold.
 
-        In units of probability per unit of the feature. Draws that do not cross the level have the
-        slope at the end of the domain where they come nearest to it.
+        The slope is in probability per unit of the feature. Draws that do not cross the level have
+        the slope at the end of the domain where they come closest to it.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class Threshold:
         )
 
     def _where(self) -> str:
-        """Return the median and the interval; ends of the domain as what they stand for."""
+        """Return the median and the interval; ends of the domain are spelled out."""
         name, (low, high) = self.asked.feature, self.interval()
         if self.never > 0.5:
             return f"{name} above {self.asked.domain[1]:.4g} (probability {self.never:.2g})"
@@ -196,5 +196,5 @@ class Threshold:
 
 
 def _told(value: Any) -> str:
-    """Return a value of a feature, a number or a level, as sentences have it."""
+    """Return a value of a feature, a number or a level, as written in sentences."""
     return f"{value:.4g}" if checks.is_number(value) else str(value)

@@ -1,4 +1,4 @@
-"""Asking a field for thresholds and slopes, by fields drawn from its joint posterior."""
+"""Thresholds and slopes, computed from fields drawn from the joint posterior."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Half of the stretch over which slopes are differences, in shares of the box.
+# Half the length over which slopes are differences, as a fraction of the box.
 STEP = 1.0 / 128.0
-# Steps along a curve that show which way it goes.
+# Steps along a curve that determine its direction.
 FEW = 8
 
 
@@ -71,11 +71,11 @@ def require_two(field: AnyField, name: str) -> None:
 
 
 def reached(level: Any, under: Any) -> tuple[float, float]:
-    """Return the π at which the success probability under a context is at a level, and its slope.
+    """Return the π at which the success probability under a context is `level`, and its slope.
 
     Examples
     --------
-    75 % right answers where half of them are guessed and one in fifty is a lapse:
+    75 % right answers if half are guessed and one in fifty is a lapse:
 
     >>> goal, slope = reached(0.75, [0.5, 0.98])
     >>> round(goal, 6), round(slope, 2)
@@ -100,7 +100,7 @@ def reached(level: Any, under: Any) -> tuple[float, float]:
 
 
 def heading(field: AnyField, asked: Line) -> int:
-    """Return which way a curve goes: as it was asked for, or else as its mean does."""
+    """Return the direction of a curve: as constrained, or else that of its mean."""
     few = asked._replace(grid=asked.grid[:: (len(asked.grid) - 1) // FEW])
     if not isinstance(field, SmoothField):
         return direction(few.averaged(field.mean(few.points)))
@@ -109,7 +109,7 @@ def heading(field: AnyField, asked: Line) -> int:
 
 
 def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, Any]:
-    """Return where other features are fixed, by name."""
+    """Return the values of fixed features, by name."""
     if row is None:
         return {}
     names = labels(field.features)
@@ -127,7 +127,7 @@ def _told(field: AnyField, feature: int, row: Floats | None) -> dict[str, Any]:
 def slopes(
     field: AnyField, points: Floats, feature: Any, size: int, seed: Seed
 ) -> Sampled | dict[str, Sampled]:
-    """Return what is believed of ∂π/∂x at points, along a feature or along each."""
+    """Return the posterior of ∂π/∂x at points, along one feature or along each."""
     require_two(field, "X")
     names = labels(field.features)
     drawn = fields(field, size, seed)
@@ -156,7 +156,7 @@ def beside(field: AnyField, x: Floats, feature: int) -> tuple[Floats, Floats]:
         )
     u = np.clip(units.inside(x), STEP, 1.0 - STEP)
     half = 0.5 * (units.outside(u + STEP) - units.outside(u - STEP))
-    # Slopes at an end are those on the side of the domain.
+    # At an end, the slope is one-sided, towards the inside of the domain.
     is_inside = (x >= ends[0]) & (x <= ends[1])
     low, high = (np.where(is_inside, np.clip(end, *ends), end) for end in (x - half, x + half))
     return low, high

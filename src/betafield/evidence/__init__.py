@@ -1,7 +1,7 @@
-"""How a trial is counted, and what counts mean.
+"""How trials are counted, and what the counts mean.
 
-columns  the layout of counts, said once
-encode   outcomes and contexts → counts that can be added up
+columns  the layout of counts, defined once
+encode   outcomes and contexts → additive counts
 decode   sums of counts → posteriors
 """
 

@@ -1,14 +1,14 @@
-"""The layout of counts, said once, and what can be counted.
+"""The layout of counts, defined once, and the limits of counting.
 
-The counts of a place, and of a window, are int64 columns, in this order and as far as there are
-any:
+The counts of a place or window are int64 columns, in this order; groups that are not needed are
+absent:
 
     K       trials per class
     K       their fractions, in units of 2⁻³²
     4       mean sharing: the sums of B and of 1 − A − B, in two columns each
-    2 per   exact sharing: of each distinct polynomial, its trials and their fractions
+    2 per   exact sharing: for each distinct polynomial, its trials and their fractions
 
-Contexts have two classes, so what comes after counts and fractions begins at column OTHERS.
+Contexts have two classes, so columns after counts and fractions start at OTHERS.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 Polynomial = tuple[float, ...]
 
 FRACTIONS = 2.0**32
-# Sums up to this are sure to be whole numbers of int64.
+# Sums up to this fit into int64 for certain.
 MOST = 2.0**62
 OTHERS = 4
 
 
 class Totals(NamedTuple):
-    """How many trials there were, and what their contexts left to see, in units of 2⁻³².
+    """The number of trials, and how distorted they were, in units of 2⁻³².
 
-    `distorted` counts those whose context was not (0, 1); `low` and `high` add up the lowest
+    `distorted` counts the trials whose context was not (0, 1); `low` and `high` sum the lowest
     coefficient, and 1 minus the highest.
     """
 
@@ -50,26 +50,26 @@ class Totals(NamedTuple):
         return whole if not rest else self.trials / FRACTIONS
 
     def share(self) -> float:
-        """Return what distortion leaves of a trial, on average: min(1 − B̄, Ā + B̄).
+        """Return the average share of a trial that distortion leaves: min(1 − B̄, Ā + B̄).
 
-        1 − B̄ where certainty stays certain, A + B = 1; and its mirror image, where failures
-        are named instead.
+        This is 1 − B̄ if certain successes stay certain, A + B = 1; and its mirror image if the
+        roles of success and failure are exchanged.
         """
         return max(self.trials - max(self.low, self.high), 1) / self.trials
 
     def spread(self) -> float:
-        """Return the sum over all trials of what π can change, |A|."""
+        """Return the sum over all trials of |A|, how much π can change their probability."""
         return (self.trials - self.low - self.high) / FRACTIONS
 
 
 def require_countable(name: str, amounts: npt.NDArray[Any], most: float = MOST) -> None:
-    """Raise where amounts add up to more than int64 sums are sure to hold."""
-    with np.errstate(over="ignore"):  # which is too many as well
+    """Raise if the sum of the amounts may exceed int64."""
+    with np.errstate(over="ignore"):  # infinity is too many as well
         require_total(name, float(np.sum(amounts, dtype=np.float64)), most)
 
 
 def require_total(name: str, total: float, most: float = MOST) -> None:
-    """Raise if this is more than int64 sums are sure to hold."""
+    """Raise if this total may exceed int64."""
     if not 0 <= total <= most:
         what = "trials" if most == MOST else "trials under contexts"
         raise ValueError(f"{name}: adds up to {total:g}; at most {most:g} {what} can be counted")
@@ -93,7 +93,7 @@ def tally(columns: Columns, weight: Floats | None) -> Columns:
 
 
 def untallied(sums: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
-    """Return what the sums of `tally` stand for: trials per class, int64 if weights were whole."""
+    """Return the trials per class from sums of `tally`; int64 if all weights were whole."""
     if sums.shape[-1] == n_classes:
         return sums
     return sums[..., :n_classes] + sums[..., n_classes:] / FRACTIONS
@@ -111,10 +111,10 @@ def polynomial_columns(number: Any) -> tuple[Any, Any]:
 
 
 def has_fractions(totals: npt.NDArray[Any]) -> bool:
-    """Return whether any trial of two classes counts for a part of one."""
+    """Return whether any trial of two classes has a fractional weight."""
     return bool(totals[2:OTHERS].any())
 
 
 def of_trials(wholes: int, fractions: int) -> Totals:
-    """Return the totals of undistorted trials, so many and so many parts of 2⁻³²."""
+    """Return the totals of undistorted trials, given whole trials and fractions in 2⁻³²."""
     return Totals(wholes * int(FRACTIONS) + fractions)

@@ -1,4 +1,4 @@
-"""From the sums of a window to a posterior: what counts mean."""
+"""From the sums of a window to a posterior."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Polynomials that double the time of a posterior.
+# This many polynomials double the time of a posterior.
 CHEAP = 16
-# Smaller chances of an outcome may be rounded to none, which has no logarithm.
+# Smaller probabilities of an outcome may round to 0, which has no logarithm.
 LEAST_CHANCE = 2.0**-53
 
 
 class Affine(NamedTuple):
-    """What affine contexts of windows add up to: S, n, Σ A and Σ B; P(success) = A π + B."""
+    """Sums over trials with affine contexts, P(success) = A π + B: S, n, Σ A and Σ B."""
 
     successes: Floats
     trials: Floats
@@ -44,20 +44,20 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True)
 class Decoder:
-    """What the sums of a window mean.
+    """Interprets the sums of a window.
 
     Parameters
     ----------
     n_classes : int
     sharing : {"exact", "mean"}
     width : int
-        Counts among the sums; points of the lattice follow them.
+        Number of counts among the sums; lattice points follow them.
     span : (int, int)
-        The first of those points, and their number.
+        The first lattice point, and the number of points.
     polynomials : tuple of polynomials
-        Those counted.
+        The polynomials counted.
     n_jobs : int or None
-        Threads for posteriors that need them.
+        Threads for posteriors that use them.
     """
 
     n_classes: int
@@ -68,7 +68,7 @@ class Decoder:
     n_jobs: int | None = None
 
     def posterior(self, sums: Ints, shapes: Floats) -> Posterior:
-        """Return the posteriors of windows with these sums, given the prior's shapes (m, K)."""
+        """Return the posteriors for windows with these sums, given prior shapes (m, K)."""
         if not self.is_plain:
             return self._mean(sums, shapes) if self.sharing == "mean" else self._exact(sums, shapes)
         shapes = shapes + self.trials(sums)
@@ -76,11 +76,11 @@ class Decoder:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the sums count undistorted trials only."""
+        """Whether the sums count only undistorted trials."""
         return not self.span[1] and self.width <= 2 * self.n_classes
 
     def trials(self, sums: Ints) -> npt.NDArray[Any]:
-        """Return the Beta counts, a column per class."""
+        """Return the Beta counts, one column per class."""
         return untallied(sums[..., : min(self.width, 2 * self.n_classes)], self.n_classes)
 
     def size(self, sums: Ints) -> Floats:
@@ -92,11 +92,11 @@ class Decoder:
 
     @property
     def is_summed(self) -> bool:
-        """Whether the sums tell successes and contexts, and not likelihoods."""
+        """Whether the sums hold successes and contexts rather than likelihoods."""
         return self.is_plain or self.sharing == "mean"
 
     def affine(self, sums: Ints) -> Affine:
-        """Return what the contexts of windows add up to, where they are summed."""
+        """Return the sums over affine contexts, if windows hold such sums."""
         trials = self.trials(sums)
         successes, n = trials[..., 1].astype(np.float64), trials.sum(axis=-1).astype(np.float64)
         if self.is_plain:
@@ -106,7 +106,7 @@ class Decoder:
         return Affine(successes, n, n - offset - (high + high_rest / FINE) / lattice.UNIT, offset)
 
     def likelihoods(self, sums: Ints) -> tuple[Floats, Floats]:
-        """Return numbers of trials (…, c) and the logarithms (c,) of their ratios l₁/l₀."""
+        """Return numbers of trials (…, c) and their log-likelihood ratios log l₁/l₀ (c,)."""
         first, points = self.span
         ratios = lattice.STEP * np.arange(first, first + points)
         amounts = [self.trials(sums), sums[..., self.width :] / lattice.UNIT]
@@ -121,7 +121,7 @@ class Decoder:
 
     @cached
     def _coefficients(self) -> Floats:
-        """The polynomials, in that order, all of the highest degree."""
+        """The polynomials in that order, all raised to the highest degree."""
         return np.concatenate([_raised([self.polynomials[i]], self._degree) for i in self._order])
 
     def _repeats(self, sums: Ints) -> Floats:
@@ -129,7 +129,7 @@ class Decoder:
         return polynomial_trials(sums[..., : self.width])[..., self._order]
 
     def _exact(self, sums: Ints, shapes: Floats) -> Contextual:
-        """Return the posterior under the likelihood of all trials of the window."""
+        """Return the posterior from the likelihood of all trials in the window."""
         beta, alpha = (shapes + self.trials(sums)).T
         options: dict[str, Any] = {}
         if self.polynomials:
@@ -139,7 +139,7 @@ class Decoder:
         return Contextual(alpha, beta, n_jobs=self.n_jobs, **options)
 
     def _mean(self, sums: Ints, shapes: Floats) -> Contextual:
-        """Return the posterior as if all trials of the window had its mean context."""
+        """Return the posterior as if all trials in the window had its mean context."""
         trials = self.trials(sums)
         rows = _mean_likelihoods(sums, trials.sum(axis=1))
         is_lost, is_won = rows[..., 1] == 0.0, rows[..., 0] == 0.0
@@ -152,20 +152,20 @@ class Decoder:
             n_jobs=self.n_jobs,
         )
 
-    # Leaving out.
+    # Leave-one-out.
 
     def left_out(self, places: Places) -> LeftOut:
-        """Return the trials of some places, to be taken off their windows one at a time."""
+        """Return the trials of these places, to be left out of their windows one at a time."""
         parts = self._counted_mean(places) if self.sharing == "mean" else self._counted(places)
         if places.shifts is not None:
             parts.append(self._shifted(places.shifts))
         return LeftOut(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def log_scores(self, out: LeftOut, sums: Ints, shapes: Floats) -> Floats:
-        """Return log P(outcome | the other trials of its window) of each trial left out.
+        """Return log P(outcome | the other trials in its window) for each left-out trial.
 
-        E[l(π)] under the posterior without the trial, l its likelihood; up to a constant that
-        is the same for every window.
+        This is log E[l(π)] under the posterior without the trial, where l is its likelihood, up to
+        a constant that is the same for every window.
         """
         rest, shapes = sums[out.place] - out.own, shapes[out.place]
         if self.polynomials:
@@ -178,7 +178,7 @@ class Decoder:
 
     @property
     def cost(self) -> float:
-        """About how much a posterior costs, against one without polynomials."""
+        """Approximate cost of a posterior, relative to one without polynomials."""
         return 1.0 + len(self.polynomials) / CHEAP
 
     def _counted(self, places: Places) -> list[LeftOut]:
@@ -196,7 +196,7 @@ class Decoder:
         return parts
 
     def _counted_mean(self, places: Places) -> list[LeftOut]:
-        """Return the trials of each class; all of a place have its mean context."""
+        """Return the trials of each class; all trials of a place have its mean context."""
         sums = places.counts.T.astype(np.int64)
         n = self.trials(sums).sum(axis=1)
         rows, each = _mean_likelihoods(sums, n), sums[:, OTHERS:] / n[:, None]
@@ -209,7 +209,7 @@ class Decoder:
         return parts
 
     def _taken(self, places: Places, whole: int, fraction: int) -> LeftOut:
-        """Return the trials that two counts tell of; where less than one is there, that."""
+        """Return the trials in two columns of counts; one is left out, or less if less is there."""
         wholes = places.counts[whole].astype(np.int64)
         rests = places.counts[fraction].astype(np.int64) if fraction < self.width else 0 * wholes
         place = np.flatnonzero(wholes + rests)
@@ -238,7 +238,7 @@ class Decoder:
 
 
 class LeftOut(NamedTuple):
-    """Trials of places: which place, what to take off its window, how many, likelihood."""
+    """Trials of places: the place, what to subtract from its window, their weight, likelihood."""
 
     place: Ints
     own: Ints
@@ -251,9 +251,9 @@ def _raised(rows: Any, degree: int) -> Floats:
 
 
 def _mean_likelihoods(sums: Ints, n: npt.NDArray[Any]) -> Floats:
-    """Return (m, 2, 2): of a failure and of a success, under the mean context, l₀ and l₁.
+    """Return (m, 2, 2): l₀ and l₁ of a failure and of a success, under the mean context.
 
-    1 − B̄ and Ā + B̄ are what B and 1 − A − B leave of the trials, subtracted as whole numbers.
+    1 − B̄ and Ā + B̄ are computed from the sums of B and 1 − A − B by integer subtraction.
     """
     low, low_rest, high, high_rest = sums[:, OTHERS : OTHERS + 4].T
     units = np.rint(n * lattice.UNIT).astype(np.int64)

@@ -1,16 +1,16 @@
-"""From outcomes and contexts to counts that can be added up.
+"""From outcomes and contexts to additive counts.
 
-A trial's outcome has the probability l₀ if π = 0 and l₁ if π = 1.
+The outcome of a trial has probability l₀ if π = 0 and l₁ if π = 1.
 
-Exact sharing multiplies the likelihoods of all trials of the window:
+Exact sharing multiplies the likelihoods of all trials in the window:
 
-    l₀ = l₁            nothing is learned, the trial is dropped
-    l₀ = 0 or l₁ = 0   a success or a failure like any other: a Beta count
-    other affine       shared out on the lattice of shifts, `betafield.lattice`
-    polynomials        counted, one statistic a distinct polynomial
+    l₀ = l₁            the trial carries no information and is dropped
+    l₀ = 0 or l₁ = 0   an ordinary success or failure: a Beta count
+    other affine       distributed over the lattice of shifts, `betafield.lattice`
+    polynomials        counted, one statistic per distinct polynomial
 
-Mean sharing, the paper's CSBP, knows the mean of the contexts only: with n trials in the window,
-S of them successes, B̄ and Ā + B̄ the mean coefficients, the likelihood is that of n trials under
+Mean sharing, the paper's CSBP, uses only the mean of the contexts: with n trials in the window, S
+of them successes, and mean coefficients B̄ and Ā + B̄, the likelihood is that of n trials under
 (B̄, Ā + B̄).
 """
 
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Coefficients this near to each other, relatively, differ by rounding only.
+# Coefficients with a smaller relative difference differ only by rounding.
 ROUNDING = 1e-14
-# Distinct polynomials that can be counted separately.
+# Largest number of distinct polynomials.
 MOST_POLYNOMIALS = 8192
-# What is left of a coefficient in units of 1/UNIT, in its second column.
+# The second column of a coefficient holds the remainder, in units of 1/(UNIT · FINE).
 FINE = 2.0**27
 
 
@@ -58,17 +58,17 @@ class Evidence(NamedTuple):
     Parameters
     ----------
     rows : array of shape (n,) or None
-        The row of X at which each was made; trials that teach nothing are not among them. None:
-        all of them, in their order.
+        The row of X of each trial, without those that carry no information. None: all rows, in
+        order.
     counts : array of shape (c, n)
     shifts : Shifts or None
         Distorted trials.
     totals : Totals
-        What they add to the trials seen.
+        Their contribution to the totals.
     polynomials : tuple of polynomials
-        Those counted, in the order of their counts.
+        The distinct polynomials, in the order of their counts.
     sharing : {"exact", "mean"} or None
-        How contexts were counted; None if there were none.
+        How contexts were combined; None if there were none.
     """
 
     rows: Ints | None
@@ -79,11 +79,11 @@ class Evidence(NamedTuple):
     sharing: str | None = None
 
     def present(self, n_rows: int) -> npt.NDArray[np.bool_]:
-        """Return which rows of X there are trials of."""
+        """Return which rows of X have trials."""
         return _mask(self.rows, n_rows)
 
     def weights(self, n_classes: int) -> Floats:
-        """Return how many trials each stands for."""
+        """Return the number of trials each row stands for."""
         counts = self.counts[: 2 * n_classes].T
         total = untallied(counts, n_classes).sum(axis=1).astype(np.float64)
         if self.shifts is not None:
@@ -106,14 +106,14 @@ def plain(columns: Columns, weight: Floats | None) -> Evidence:
 
 
 class Counted(NamedTuple):
-    """Trials as they were seen, those that teach something.
+    """Trials that carry information, as they were observed.
 
     Parameters
     ----------
     rows : array of shape (n,) or None
-        The row of X at which each was made; None: all of them, in their order.
+        The row of X of each trial; None: all rows, in order.
     counts : array of shape (c, n)
-        Trials per class, and their fractions if there are any.
+        Trials per class, and their fractions if any.
     context : array of shape (n, p + 1) or None
     totals : Totals
     """
@@ -124,12 +124,12 @@ class Counted(NamedTuple):
     totals: Totals
 
     def present(self, n_rows: int) -> npt.NDArray[np.bool_]:
-        """Return which rows of X there are trials of."""
+        """Return which rows of X have trials."""
         return _mask(self.rows, n_rows)
 
 
 def _mask(rows: Ints | None, n_rows: int) -> npt.NDArray[np.bool_]:
-    """Return which rows these are; None: all of them."""
+    """Return a mask of these rows; None: all rows."""
     mask = np.full(n_rows, rows is None)
     if rows is not None:
         mask[rows] = True
@@ -137,7 +137,7 @@ def _mask(rows: Ints | None, n_rows: int) -> npt.NDArray[np.bool_]:
 
 
 def counted(columns: Columns, weight: Floats | None, context: Floats | None) -> Counted:
-    """Return the counts and contexts of trials; raise for an outcome that was impossible."""
+    """Return the counts and contexts of trials; raise for impossible outcomes."""
     if context is None:
         seen = plain(columns, weight)
         return Counted(seen.rows, seen.counts, None, seen.totals)
@@ -157,8 +157,8 @@ def distorted(
 ) -> Evidence:
     """Return the evidence of trials under contexts (t, p + 1), given outcomes (2, t) and weights.
 
-    `known` are polynomials counted already. Raises for an outcome that was impossible, and for more
-    than `most` polynomials.
+    `known` are the polynomials counted so far. Raises for impossible outcomes, and for more than
+    `most` polynomials.
     """
     learned, _ = _learned(columns, weight, context)
     if contexts.is_affine(learned.context).all():
@@ -168,10 +168,10 @@ def distorted(
 
 
 def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[_Trials, Floats]:
-    """Return the trials that teach something, and contexts with two coefficients at least."""
+    """Return the trials that carry information, and contexts with at least two coefficients."""
     if context.shape[1] == 1:
         context = np.repeat(context, 2, axis=1)
-    # Weights too small to be counted are none, as without contexts.
+    # Weights too small to count are zero, as without contexts.
     there = np.asarray(columns > 0)
     if weight is not None:
         there &= weight * FRACTIONS > 0.5
@@ -181,9 +181,9 @@ def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[
 
 
 class _Trials(NamedTuple):
-    """Trials that teach something: row of X, how many, what each counts for, outcome, context.
+    """Trials that carry information: row of X, number, weight of each, outcome, context.
 
-    A weight that is a whole number is so many trials, another is the size of one.
+    A whole weight is a number of trials; any other weight is the size of one trial.
     """
 
     rows: Ints
@@ -193,12 +193,12 @@ class _Trials(NamedTuple):
     context: Floats
 
     def likelihood(self) -> Floats:
-        """Return the coefficients of the probability of what happened."""
+        """Return the coefficients of the probability of the observed outcome."""
         return np.where(self.success[:, None], self.context, 1.0 - self.context)
 
 
 def _require_possible(there: npt.NDArray[np.bool_], context: Floats) -> None:
-    """Raise for the first outcome that cannot have happened."""
+    """Raise for the first impossible outcome."""
     never = np.asarray(~context.any(axis=1))
     always = np.asarray((context == 1.0).all(axis=1))
     wrong = (there[1] & never) | (there[0] & always)
@@ -218,7 +218,7 @@ def _happened(
     context: Floats,
     success: bool,
 ) -> _Trials:
-    """Return the trials that ended so, and teach something."""
+    """Return the trials with this outcome that carry information."""
     rows = np.flatnonzero(there)
     likelihood = context[rows] if success else 1.0 - context[rows]
     top = likelihood.max(axis=1)
@@ -264,7 +264,7 @@ def _exact(learned: _Trials, known: tuple[Polynomial, ...], most: int) -> Eviden
 def _numbered(
     likelihood: Floats, known: tuple[Polynomial, ...], most: int
 ) -> tuple[tuple[Polynomial, ...], Ints]:
-    """Return all polynomials counted, and the number of each row's among them."""
+    """Return all polynomials counted, and the index of each row's polynomial."""
     rows = likelihood / likelihood.max(axis=1, keepdims=True)
     found, which = distinct(rows)
     places = {polynomial: i for i, polynomial in enumerate(known)}
@@ -280,9 +280,9 @@ def _with_polynomials(
     numbers: Ints,
     n_polynomials: int,
 ) -> npt.NDArray[Any]:
-    """Return counts and two columns a polynomial: its trials, and their fractions.
+    """Return the counts with two more columns per polynomial: its trials, and their fractions.
 
-    Of many polynomials most columns are 0: they are never written in wider numbers than needed.
+    With many polynomials most columns are 0, so they are stored in the narrowest integers.
     """
     from betafield.windows.base import narrowest
 
@@ -306,7 +306,7 @@ def _require_few(n: int, most: int) -> None:
 def recounted(
     parts: list[Places], theirs: tuple[Polynomial, ...], ours: tuple[Polynomial, ...]
 ) -> tuple[tuple[Polynomial, ...], list[Places]]:
-    """Return the union of two lists of polynomials, and copies of their places counted by it."""
+    """Return the union of two lists of polynomials, and copies of places counted by it."""
     from betafield.windows import Places
 
     union = {polynomial: i for i, polynomial in enumerate(dict.fromkeys((*ours, *theirs)))}
@@ -327,7 +327,7 @@ def joined(
     others: Forest,
     theirs: tuple[Polynomial, ...],
 ) -> tuple[Forest, tuple[Polynomial, ...]]:
-    """Return the windows of all trials of two, counted by the union of their polynomials."""
+    """Return the windows with all trials of both, counted by the union of their polynomials."""
     if theirs in (ours, ()):
         return windows.merge(others), ours
     union, places = recounted(others.places, theirs, ours)
@@ -360,7 +360,7 @@ def _mean(learned: _Trials) -> Evidence:
 def _split(learned: _Trials, value: Floats | float, less: Floats | float = 0.0) -> Ints:
     """Return value − less, times each trial's size, in units of 1/UNIT and of 1/(UNIT · FINE).
 
-    Coefficients near 0 and near 1 keep their digits: the rest is taken off before it is rounded.
+    Coefficients near 0 and near 1 keep their digits, because `less` is subtracted before rounding.
     """
     coarse = np.floor((value - less) * learned.size * lattice.UNIT)
     rest = np.maximum((value - coarse / (lattice.UNIT * learned.size)) - less, 0.0)
@@ -369,7 +369,7 @@ def _split(learned: _Trials, value: Floats | float, less: Floats | float = 0.0) 
 
 
 def _totals(learned: _Trials) -> Totals:
-    """Return what these trials leave to see."""
+    """Return the totals of these trials."""
     lowest, highest = learned.context.min(axis=1), learned.context.max(axis=1)
     plain = (learned.context[:, 0] == 0.0) & (learned.context[:, -1] == 1.0)
     plain &= contexts.is_affine(learned.context)
@@ -379,7 +379,7 @@ def _totals(learned: _Trials) -> Totals:
 
 
 def _exact_dot(a: Floats, b: Ints) -> int:
-    """Return Σ a b for whole numbers, whatever their size."""
+    """Return Σ a b for whole numbers, without overflow."""
     if float(np.dot(a, b)) < MOST and float(a.max(initial=0.0)) < MOST:
         return int(np.dot(a.astype(np.int64), b))
     return sum(int(x) * y for x, y in zip(a.tolist(), b.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What is then believed: distributions of the success probability, one per row."""
+"""Posterior distributions of the success probability, one per row."""
 
 import betafield.posteriors.under  # noqa: F401  # what `Posterior.under` calls
 from betafield.posteriors.base import Posterior

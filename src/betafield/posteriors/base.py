@@ -1,8 +1,9 @@
-"""The one protocol that every posterior keeps.
+"""The interface of all posteriors.
 
-A posterior is a column of independent beliefs about success probabilities, one per row. Users call
-the public methods; they validate and broadcast once, here. A new kind of posterior writes only
-the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how to `_take` rows.
+A posterior is a column of independent distributions of success probabilities, one per row. Users
+call the public methods, which validate and broadcast here, once. A new kind of posterior implements
+only the formulas: `mean`, `var`, `_pdf`, `_cdf`, `_above`, `_ppf`, `_draw`, and how to `_take`
+rows.
 """
 
 import math
@@ -33,13 +34,13 @@ class Posterior(ABC):
     an array (m,) gives (m,), and a column (k, 1) gives (k, m).
     """
 
-    # Where values can be.
+    # The range of possible values.
     support: tuple[float, float] = (0.0, 1.0)
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Shape of one answer: (m,), or (m, K) with K classes."""
+        """Shape of one answer: (m,), or (m, K) for K classes."""
 
     @abstractmethod
     def mean(self) -> Floats:
@@ -52,8 +53,8 @@ class Posterior(ABC):
     def polynomial_moments(self, coefficients: Floats) -> Moments:
         """Return E[f(π)] and Var[f(π)] of f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k).
 
-        Here by sums over log-odds that are equally spaced between extreme quantiles, which is
-        exact for smooth densities; most kinds of posteriors have formulas of their own.
+        By default, this sums over equally spaced log-odds between extreme quantiles, which is exact
+        for smooth densities; most kinds of posteriors have their own formulas.
 
         Parameters
         ----------
@@ -63,7 +64,7 @@ class Posterior(ABC):
         return by_summation(self, coefficients)
 
     def std(self) -> Floats:
-        """Root of the variance."""
+        """Square root of the variance."""
         return np.sqrt(self.var())
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -81,7 +82,7 @@ class Posterior(ABC):
         inside = checks.share("level", level, "a probability strictly between 0 and 1 is needed")
         tail = (1.0 - inside) / 2.0
         ends = self.ppf(tail), self.ppf(1.0 - tail)
-        # At levels near 0 both ends are the median, and rounding must not swap them.
+        # At levels near 0 both limits are the median, and rounding must not swap them.
         return np.minimum(*ends), np.maximum(*ends)
 
     def pdf(self, p: npt.ArrayLike) -> Floats:
@@ -94,7 +95,7 @@ class Posterior(ABC):
     def cdf(self, p: npt.ArrayLike) -> Floats:
         """P(π ≤ p), for any real `p`."""
         points, (low, high) = self._checked_points(p), self.support
-        # A belief may be certain of 0, and then has a step there.
+        # A distribution may have all its mass at 0, and then a step there.
         return np.where(points < low, 0.0, self._each(self._cdf, points.clip(low, high)))
 
     def prob_above(self, p: npt.ArrayLike) -> Floats:
@@ -112,7 +113,7 @@ class Posterior(ABC):
         Parameters
         ----------
         size : int or tuple of int, optional
-            Draws of each row: None gives an array of `shape`, k gives (k, *shape).
+            Draws per row: None gives an array of `shape`, k gives (k, *shape).
         random_state : int, numpy Generator or RandomState, optional
             None draws fresh entropy.
         """
@@ -136,7 +137,7 @@ class Posterior(ABC):
 
         Examples
         --------
-        Success when rested, when tired, and the chance that one of three tries succeeds:
+        Success when rested, when tired, and the chance that at least one of three tries succeeds:
 
         >>> from betafield import contexts
         >>> from betafield.posteriors import Beta
@@ -153,7 +154,7 @@ class Posterior(ABC):
         return self.shape[0]
 
     def __getitem__(self, index: Index) -> Self:
-        """Posterior of the chosen rows, by int, slice, mask or array of ints; an int gives one."""
+        """Posterior of the chosen rows, by int, slice, mask or ints; an int gives one row."""
         return self._take(_chosen_rows(index, len(self)))
 
     def __repr__(self) -> str:
@@ -188,7 +189,7 @@ class Posterior(ABC):
         """Posterior of the rows at these positions."""
 
     def _each(self, formula: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """Apply a formula to values (..., m); many values of one row go in a column to it."""
+        """Apply a formula to values (..., m); with one row, many values are passed as a column."""
         if self.shape == (1,) and values.ndim and values.shape[-1] != 1:
             return formula(values[..., None])[..., 0]
         return formula(values)
@@ -223,17 +224,18 @@ _put_under: list[PutUnder] = []
 
 
 def makes_under(function: PutUnder) -> PutUnder:
-    """Make a function what `Posterior.under` calls, because its module builds on this one."""
+    """Register the function that `Posterior.under` calls, because its module imports this one."""
     _put_under[:] = [function]
     return function
 
 
 def by_summation(post: Posterior, coefficients: Floats) -> Moments:
-    """Return E[f(π)] and Var[f(π)]; nodes are doubled until every second one says the same."""
-    # Quantiles that are rounded to 0 or 1 count as the floats beside them.
+    """Return E[f(π)] and Var[f(π)]; nodes are doubled until half of them give the same result."""
+    # Quantiles that round to 0 or 1 are replaced by the nearest floats inside.
     ends = post.ppf(np.array([[1e-17], [1.0 - 2.0**-53]])).clip(5e-324, 1.0 - 2.0**-53)
     low, high = special.logit(ends)
-    # f less its value at the end where π is: a spread far below rounding of f itself is kept.
+    # Subtract the value of f at the nearer end, so that a spread far below the rounding of f is
+    # kept.
     offset = np.where(low + high > 0.0, coefficients[:, -1], coefficients[:, 0])
     coefficients = coefficients - offset[:, None]
     for doubling in range(5, 14):
@@ -258,7 +260,7 @@ def by_pair(
     values: Floats,
     most: int,
 ) -> Floats:
-    """Apply a formula of n rows and n values to all pairs of a value and its row, `most` a time."""
+    """Apply a formula of n rows and n values to all pairs of value and row, `most` at a time."""
     shape = np.broadcast_shapes(values.shape, post.shape)
     flat = np.broadcast_to(values, shape).ravel()
     rows = np.broadcast_to(np.arange(len(post)), shape).ravel()
@@ -269,7 +271,7 @@ def by_pair(
 
 
 def blocks(total: int, most: int) -> list[slice]:
-    """Cut `total` things into blocks of `most`, or of one if that is less."""
+    """Split `total` items into blocks of `most`, or of one if that is less."""
     step = max(1, most)
     return [slice(start, start + step) for start in range(0, total, step)]
 
@@ -286,7 +288,7 @@ def checked_shapes(name: str, values: npt.ArrayLike, ndim: int | None = None) ->
 
 
 def require_one_length(**columns: Floats) -> None:
-    """Raise unless these columns have as many rows each."""
+    """Raise unless these columns have the same number of rows."""
     (first, a), (second, b) = columns.items()
     if len(a) != len(b):
         raise ValueError(f"{second}: found {len(b)} rows; {first} has {len(a)}, one each is needed")
@@ -306,12 +308,12 @@ def _chosen_rows(index: Index, m: int) -> Rows:
     return rows
 
 
-# Draws that one call may ask for; more do not fit into any memory.
+# Largest number of draws per call; more do not fit into memory.
 _MOST_DRAWS = 1 << 40
 
 
 def _dimensions(size: Size, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of draws: `size` of each row."""
+    """Return the shape of draws: `size` per row."""
     sizes = () if size is None else size if isinstance(size, tuple) else (size,)
     rule = "whole numbers from 0 on, or None, are needed"
     result = (*(checks.whole("size", n, low=0, rule=rule) for n in sizes), *shape)
@@ -322,5 +324,5 @@ def _dimensions(size: Size, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _generator(random_state: RandomState) -> Generator:
     if isinstance(random_state, np.random.RandomState):
-        return random_state  # so that its draws are those of its seed everywhere else
+        return random_state  # so that its draws match those of the same seed elsewhere
     return checks.generator("random_state", random_state)

@@ -1,10 +1,10 @@
-"""Beta posteriors, right from shapes of 1e-3 to shapes of 1e12, and sound for all others.
+"""Beta posteriors, accurate for shapes from 1e-3 to 1e12, and usable for all others.
 
-SciPy's incomplete beta functions serve almost every row; `large_beta` has the density and the rows
-of large shapes, of which SciPy loses digits.
+Most rows use SciPy's incomplete beta functions; `large_beta` has the density, and the rows with
+large shapes, for which SciPy loses digits.
 
 Shapes of 1e308 or of 5e-324 would overflow in sums and products. They are replaced by moderate
-shapes whose tails and quantiles are the same floats: see `_moderate`.
+shapes whose tails and quantiles are the same floats; see `_moderate`.
 """
 
 from collections.abc import Callable
@@ -34,15 +34,15 @@ from betafield.posteriors.large_beta import (
 
 Formula = Callable[[Floats, Floats, Floats], Floats]
 
-# A row is large when one shape is above _LARGE and the other not below _NOT_SMALL.
+# A row is large if one shape is above _LARGE and the other is not below _NOT_SMALL.
 _NOT_SMALL, _LARGE = 2.0, 5e3
-# Below this point the cdf is a power p^α, to all digits.
+# Below this point the cdf is a power p^α, to full precision.
 _TINY = 1e-300
-# Down to this tail 1 − P(π ≤ p) has 14 digits.
+# Down to this tail, 1 − P(π ≤ p) has 14 digits.
 _SMALL_TAIL = 0.01
-# Beyond this one shape beside one below _NOT_SMALL makes π a Gamma variate over that shape.
+# If one shape exceeds this and the other is below _NOT_SMALL, π is a Gamma variate over the former.
 _HUGE = 1e30
-# Shapes within these need no care; SciPy's tails are right from the least shape on.
+# Shapes in this range need no care; SciPy's tails are right from the least shape on.
 _MODERATE = 2.0**-300, 2.0**300
 _LEAST = 1e-300
 _BLOCK = 8192
@@ -105,8 +105,8 @@ class Beta(Posterior):
     def polynomial_moments(self, coefficients: Floats) -> Moments:
         """Return E[f(π)] = Σ_k b_k E[B_k] and Var[f(π)], in closed form.
 
-        f has an expansion in the polynomials that are orthogonal under Beta(α, β). It makes the
-        variance a sum of squares, so that nothing cancels however narrow the distribution is:
+        f is expanded in the polynomials that are orthogonal under Beta(α, β). This makes the
+        variance a sum of squares, so nothing cancels, however narrow the distribution is:
 
             Var[f(π)] = Σ_(k=1..p) c_k (E[f⁽ᵏ⁾(π')])²,   π' ~ Beta(α + k, β + k),
 
@@ -116,7 +116,7 @@ class Beta(Posterior):
         a, b = (shapes[:, None] for shapes in _moderate(self.alpha, self.beta))
         mean = (coefficients * _binomial(a, b, coefficients.shape[1] - 1)).sum(axis=1)
         n, degree, differences = a + b, coefficients.shape[1] - 1, coefficients
-        # The root of c_k, times the factors that derivatives bring.
+        # The square root of c_k, times the factors from the derivatives.
         root = np.sqrt(a / n * (b / n) / (n + 1.0))
         var = np.zeros(len(mean))
         for k in range(1, degree + 1):
@@ -137,9 +137,9 @@ class Beta(Posterior):
     def ppf(self, q: npt.ArrayLike) -> Floats:
         """Quantile: the point p with P(π ≤ p) = q, for `q` within [0, 1].
 
-        A quantile can lie closer to 0 or 1 than any other float64: a quarter of the mass of
-        Beta(1e-3, 1e-3) is below 1e-300. Then the result is 0 or 1, and q lies between the cdf
-        at it and the cdf at the float64 next to it.
+        A quantile can be closer to 0 or 1 than any other float64: a quarter of the mass of
+        Beta(1e-3, 1e-3) is below 1e-300. The result is then 0 or 1, and q lies between the cdf
+        there and the cdf at the next float64.
         """
         return super().ppf(q)
 
@@ -173,7 +173,7 @@ def _shortened(shapes: Floats) -> str:
 
 
 def _binomial(a: Floats, b: Floats, p: int) -> Floats:
-    """E[binom(p, k) π^k (1−π)^(p−k)], k = 0..p, as the last axis: from ratios of neighbours."""
+    """E[binom(p, k) π^k (1−π)^(p−k)], k = 0..p, along the last axis, from ratios of neighbours."""
     k = np.arange(p)
     logs = np.log((p - k) / (k + 1.0)) + np.log((a + k) / (b + (p - 1 - k)))
     logs = np.concatenate([np.zeros_like(a), logs.cumsum(axis=1)], axis=1)
@@ -182,11 +182,11 @@ def _binomial(a: Floats, b: Floats, p: int) -> Floats:
 
 
 def _moderate(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return shapes of the same tails and quantiles, none of which over- or underflows.
+    """Return shapes with the same tails and quantiles that neither overflow nor underflow.
 
-    Two huge shapes leave the mean alone, two minute ones 0 and 1 with chances β : α, so that only
-    their ratio counts: both are scaled by one power of two, which keeps it. A minute shape beside
-    another only bounds tails below itself.
+    Two huge shapes put all mass at the mean, two minute ones at 0 and 1 with odds β : α, so only
+    their ratio matters: both are scaled by one power of two, which keeps it. A single minute shape
+    only bounds tails below itself.
     """
     least, most = _MODERATE
     smaller, larger = np.minimum(a, b), np.maximum(a, b)
@@ -198,7 +198,7 @@ def _moderate(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _by_size(formulas: "_Formulas", a: Floats, b: Floats, p: Floats) -> Floats:
-    """Apply to each row the formula of its size; at p of 0 and of 1 the ordinary one."""
+    """Apply the formula for its size to each row; the ordinary one at p = 0 and p = 1."""
     a, b = _moderate(a, b)
     smaller, larger = np.minimum(a, b), np.maximum(a, b)
     if not (larger > _LARGE).any():
@@ -214,7 +214,7 @@ def _by_size(formulas: "_Formulas", a: Floats, b: Floats, p: Floats) -> Floats:
 
 
 def _in_blocks(formula: Formula, a: Floats, b: Floats, p: Floats) -> Floats:
-    """Few rows at a time: the many temporaries of the large formulas then stay in the cache."""
+    """Process few rows at a time, so that temporaries of the large formulas stay cached."""
     result = np.empty(p.shape)
     for start in range(0, p.size, _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -223,15 +223,15 @@ def _in_blocks(formula: Formula, a: Floats, b: Floats, p: Floats) -> Floats:
 
 
 def _ordinary_lower(a: Floats, b: Floats, p: Floats) -> Floats:
-    """SciPy's, but for subnormal p, where it loses digits."""
+    """SciPy's function, except for subnormal p, for which it loses digits."""
     power = (np.minimum(p, _TINY) / _TINY) ** a
     return np.asarray(power * special.betainc(a, b, np.maximum(p, _TINY)))
 
 
 def _ordinary_upper(a: Floats, b: Floats, p: Floats) -> Floats:
-    """P(π > p), from `betainc` where 1 − p is exact, or P(π ≤ p) far from 1.
+    """P(π > p), from `betainc` if 1 − p is exact, or from P(π ≤ p) if that is far from 1.
 
-    It is ten times faster than `betaincc`.
+    `betainc` is ten times faster than `betaincc`.
     """
     a, b, p = np.broadcast_arrays(a, b, p)
     exact = p >= 0.5
@@ -244,9 +244,9 @@ def _ordinary_upper(a: Floats, b: Floats, p: Floats) -> Floats:
 
 
 def _ordinary_quantile(a: Floats, b: Floats, q: Floats) -> Floats:
-    """SciPy's, but for points and probabilities so near to 0 that it is wrong, NaN or infinite.
+    """SciPy's function, except for points and probabilities near 0, where it fails.
 
-    Medians of equal shapes are 1/2, of which SciPy's are up to 1.5e-8 off.
+    The median of equal shapes is 1/2, of which SciPy's is up to 1.5e-8 off.
     """
     p = np.asarray(special.betaincinv(a, b, q))
     p = np.where((a == b) & (q == 0.5), 0.5, p)
@@ -257,7 +257,7 @@ def _ordinary_quantile(a: Floats, b: Floats, q: Floats) -> Floats:
 
 
 def _bisected(a: Floats, b: Floats, q: Floats) -> Floats:
-    """Halve the float64 numbers of [0, 1] until one is left; they are ordered as their bits are."""
+    """Bisect the float64 numbers in [0, 1], which are ordered like their bits."""
     low, high = np.zeros_like(q).view(np.int64), np.ones_like(q).view(np.int64)
     for _ in range(62):
         middle = (low + high) // 2
@@ -293,20 +293,20 @@ def _density(a: Floats, b: Floats, p: Floats) -> Floats:
 def _inner_density(a: Floats, b: Floats, p: Floats) -> Floats:
     smaller = np.minimum(a, b)
     a, b = _moderate(a, b)
-    # Peaks are as high as the root of huge shapes; elsewhere minute shapes are factors.
+    # Huge shapes scale the peak by their square root; minute ones scale the density directly.
     factor = smaller / np.minimum(a, b)
-    with np.errstate(over="ignore"):  # the density of a shape below 1 has no bound
+    with np.errstate(over="ignore"):  # the density is unbounded for a shape below 1
         logs = log_kernel(a, b, p, excess_of(a, b, p)) - np.log(p) - np.log1p(-p)
         return np.asarray(np.exp(logs) * np.where(factor > 1.0, np.sqrt(factor), factor))
 
 
 def _density_at_zero(a: Floats, b: Floats) -> Floats:
-    """Limit at 0 of the density: infinite, β, or 0 for α below, at, or above 1."""
+    """Limit of the density at 0: infinite, β, or 0 for α below, at, or above 1."""
     return np.select([a < 1.0, a == 1.0], [np.inf, b], 0.0)
 
 
 class _Formulas(NamedTuple):
-    """One answer, for rows of each size."""
+    """Formulas for one quantity, by the size of the shapes."""
 
     ordinary: Formula
     large: Formula

@@ -1,9 +1,9 @@
-"""Posteriors after distorted trials, known by their log-density in log-odds.
+"""Posteriors after distorted trials, given by their log-density in log-odds.
 
 With u = log(θ/(1−θ)) and φ(u) = log(1 + e^u), a distorted trial adds φ(u + s) − φ(u) to the
-log-density, and a polynomial context adds log P(θ); see `betafield.lattice`. What is wanted of such
-a density is one-dimensional integrals of a smooth function: some tens of nodes around the mode
-give them, however many trials there were. See `quadrature` for how.
+log-density, and a polynomial context adds log P(θ); see `betafield.lattice`. All answers are
+one-dimensional integrals of a smooth function: a few dozen nodes around the mode are enough,
+however many trials there were. See `quadrature` for the method.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from betafield.posteriors.base import (
 )
 from betafield.posteriors.quadrature import layout, tables
 
-# Shifts beyond are as good as this one: all that is looked at lies within ±64.
+# Larger shifts have the same effect as this one, because all nodes lie within ±64.
 _FAR = 150.0
 _JOBS = "a whole number of threads, -1 for all cores, or None is needed"
 
 
 class Contextual(Posterior):
-    """Posteriors of a success probability whose trials were distorted, one per row.
+    """Posteriors of a success probability from distorted trials, one per row.
 
     Row i has, up to a constant, the log-density in log-odds u
 
@@ -48,15 +48,15 @@ class Contextual(Posterior):
     alpha, beta : array-like of shape (m,)
         Shapes of the prior, plus successes and failures of undistorted trials: positive, finite.
     amounts : array-like of shape (m, c), optional
-        Trials as they are counted on the lattice of `betafield.lattice`.
+        Trials as counted on the lattice of `betafield.lattice`.
     first : int, default=0
-        The lattice's point of the first column.
+        The lattice point of the first column.
     shifts, trials : array-like of shape (m, k), optional
-        Log-likelihood ratios of a row's own, and how many trials have them.
+        Log-likelihood ratios per row, and the number of trials that have them.
     polynomials : array-like of shape (K, p + 1), optional
-        Bernstein coefficients of outcomes' probabilities: not negative, not all 0.
+        Bernstein coefficients of the probabilities of outcomes: non-negative, not all 0.
     repeats : array-like of shape (m, K), optional
-        How many outcomes of each polynomial a row has.
+        Number of outcomes of each polynomial per row.
     n_jobs : int, optional
         Threads. None: 1; -1: all cores.
 
@@ -118,7 +118,7 @@ class Contextual(Posterior):
         return np.asarray(self._mean_and_variance()[0])
 
     def var(self) -> Floats:
-        """E[(π − E[π])²], a sum of terms that are not negative."""
+        """E[(π − E[π])²], a sum of non-negative terms."""
         return np.asarray(self._mean_and_variance()[1])
 
     def moments(self, p: int) -> Floats:
@@ -126,7 +126,7 @@ class Contextual(Posterior):
 
         Examples
         --------
-        After no trials at all from a uniform prior, all are 1/(p + 1):
+        With no trials and a uniform prior, all are 1/(p + 1):
 
         >>> Contextual([1.0], [1.0]).moments(3).round(10)
         array([[0.25, 0.25, 0.25, 0.25]])
@@ -137,7 +137,8 @@ class Contextual(Posterior):
 
     def polynomial_moments(self, coefficients: Floats) -> Moments:
         """E[f(π)] and E[(f(π) − E[f(π)])²], sums over nodes."""
-        # f less its value at the end where π is: a spread far below rounding of f itself is kept.
+        # Subtract the value of f at the nearer end, so that a spread far below its rounding is
+        # kept.
         offset = np.where(self.mean() > 0.5, coefficients[:, -1], coefficients[:, 0])
         p = coefficients.shape[1] - 1
         binomials = np.array([math.comb(p, k) for k in range(p + 1)], dtype=np.float64)
@@ -177,14 +178,14 @@ class Contextual(Posterior):
         )
 
     def _pointwise(self, what: int, values: Floats) -> Floats:
-        """Ask for every value of every row."""
+        """Compute the answer for every value and row."""
         shape = np.broadcast_shapes(values.shape, self.shape)
         table = np.broadcast_to(values, shape).reshape(math.prod(shape[:-1]), len(self))
         return self._answers(what, np.ascontiguousarray(table), len(table)).reshape(shape)
 
     def _answers(self, what: int, values: Floats, count: int) -> Floats:
         """Return (count, m), from the kernels."""
-        # Only here, because it imports numba.
+        # Imported here, because it needs numba.
         from betafield.posteriors.quadrature import answers
 
         out = np.empty((count, len(self)))
@@ -215,7 +216,7 @@ class Contextual(Posterior):
         return out
 
 
-# What comes in -----------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------
 
 
 def _table(name: str, values: npt.ArrayLike | None, m: int) -> Floats:
@@ -226,7 +227,7 @@ def _table(name: str, values: npt.ArrayLike | None, m: int) -> Floats:
 
 
 def _frozen(array: Floats) -> Floats:
-    """Return the same numbers, read-only: kernels are compiled for that, once."""
+    """Return a read-only view, the only kind of array that kernels are compiled for."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,7 +1,7 @@
-"""Posteriors of two averages against each other: their difference, and their odds ratio.
+"""Posteriors of contrasts between two averages: their difference and their odds ratio.
 
-Log-odds (f₁, f₂) of the two are normal, jointly, per component of a mixture. With η their mean and
-δ = f₁ − f₂, the difference π₁ − π₂ = sinh(δ/2)/(cosh η + cosh(δ/2)) grows with δ, and
+The log-odds (f₁, f₂) of the two are jointly normal, per component of a mixture. With η their mean
+and δ = f₁ − f₂, the difference π₁ − π₂ = sinh(δ/2)/(cosh η + cosh(δ/2)) increases with δ, and
 
     P(π₁ − π₂ ≤ t) = E_η P(δ ≤ 2 log y | η),   y = (t cosh η + √(t² cosh² η + 1 − t²))/(1 − t),
 
@@ -20,14 +20,14 @@ from betafield.posteriors.base import Floats, Generator, Posterior, Rows
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-# Steps of the search for a quantile.
+# Largest number of bisection steps per quantile.
 STEPS = 200
-# η and δ are within this.
+# Bound of |η| and |δ|.
 MOST = 300.0
 
 
 class Pair(NamedTuple):
-    """Normal laws of the log-odds (f₁, f₂), mixed: weights (c,), centres (c, 2), covariances."""
+    """Mixed normal laws of the log-odds (f₁, f₂): weights (c,), centres (c, 2), covariances."""
 
     weights: Floats
     centres: Floats
@@ -58,7 +58,7 @@ class Pair(NamedTuple):
 
 
 class _OfPair(Posterior):
-    """What the two share: one row, and laws of δ given η."""
+    """What both contrasts share: one row, and the law of δ given η."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -73,7 +73,7 @@ class _OfPair(Posterior):
         return self.ppf(0.5)
 
     def _each(self, formula: Callable[[Floats], Floats], values: Floats) -> Floats:
-        """Apply a formula to values, of which a single one makes a row."""
+        """Apply a formula to values; a single value becomes a row."""
         return formula(values if values.ndim else values[None])
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
@@ -98,7 +98,7 @@ class _OfPair(Posterior):
         return self
 
     def _ppf(self, q: Floats) -> Floats:
-        """Return quantiles, by halving."""
+        """Return quantiles, by bisection."""
         low, high = (np.full(q.shape, end) for end in self._ends)
         for _ in range(STEPS):
             middle = 0.5 * (low + high)
@@ -129,7 +129,7 @@ class Difference(_OfPair):
     pair : Pair
         Joint laws of the log-odds of π₁ and π₂.
     mean, var : float
-        Of the difference, which are known without them.
+        Mean and variance of the difference, which are computed separately.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Difference(_OfPair):
         t = np.clip(p, -1.0 + 1e-15, 1.0 - 1e-15)
         for weight, eta, centre, s in self._given():
             ch = np.cosh(np.clip(eta, -MOST, MOST))
-            # For t < 0 the sum would cancel: there it is turned round, y(−t) = 1/y(t).
+            # For t < 0 the sum would cancel, so y(−t) = 1/y(t) is used.
             size = np.abs(t)
             y = (size * ch + np.sqrt((size * ch) ** 2 + 1.0 - t**2)) / (1.0 - size)
             edge = np.copysign(2.0 * np.log(y), t)
@@ -179,12 +179,12 @@ class Difference(_OfPair):
         return np.where(p <= -1.0, ends[0], np.where(p >= 1.0, ends[1], total))
 
     def _pdf(self, p: Floats) -> Floats:
-        """Return the density, as a slope of the distribution function."""
+        """Return the density, by numerical differentiation of the cdf."""
         h = 1e-4 * np.sqrt(self._var) + 1e-12
         return np.asarray((self._tail(p + h, 1.0) - self._tail(p - h, 1.0)) / (2.0 * h))
 
     def _given(self) -> list[tuple[float, float, float, float]]:
-        """Return weights, η, and mean and deviation of δ given η, at all nodes."""
+        """Return weights, η, and mean and standard deviation of δ given η, at all nodes."""
         (d, dv), (e, ev), across, found = self.pair.delta, self.pair.eta, self.pair.across, []
         for k, weight in enumerate(self.pair.weights):
             slope = across[k] / ev[k] if ev[k] > 0.0 else 0.0
@@ -209,7 +209,7 @@ class Difference(_OfPair):
 
 
 class OddsRatio(_OfPair):
-    """Distribution of an odds ratio e^δ, δ normal per component of a mixture.
+    """Distribution of an odds ratio e^δ, where δ is a mixture of normals.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class OddsRatio(_OfPair):
 
 
 def _share(delta: Floats, centre: float, s: float, sign: float) -> Floats:
-    """Return the probability of at most δ, or of more if the sign is negative; s may be 0."""
+    """Return P(at most δ), or P(more than δ) if the sign is negative; s may be 0."""
     if s > 0.0:
         return np.asarray(ndtr(sign * (delta - centre) / s))
     return np.where((delta >= centre) == (sign > 0.0), 1.0, 0.0)

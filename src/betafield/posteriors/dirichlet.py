@@ -1,4 +1,4 @@
-"""Dirichlet posteriors: several classes, each of whose marginals is a Beta."""
+"""Dirichlet posteriors for several classes; the marginal of each class is a Beta."""
 
 from collections.abc import Callable
 from typing import Self
@@ -10,7 +10,7 @@ from betafield import checks
 from betafield.posteriors.base import Floats, Generator, Posterior, Rows, checked_shapes
 from betafield.posteriors.beta import Beta
 
-# The least weight that all classes together have, in trials, if variances are too large for any.
+# Least total weight of all classes, in trials, if the variances are too large for any.
 LEAST = 1e-3
 
 
@@ -20,9 +20,9 @@ class Dirichlet(Posterior):
     Row i has density Γ(α₀) ∏ p_k^(α_k − 1) / Γ(α_k) over the points with Σ p_k = 1, where
     α₀ = Σ α_k. After counts n_k a prior with α becomes one with α + n.
 
-    `mean`, `var`, `std`, `interval`, `pdf`, `cdf`, `ppf` and `prob_above` are those of each
-    class's own probability, whose marginal is Beta(α_k, α₀ − α_k); their last two axes are rows
-    and classes. Only `sample` draws the classes jointly. `under` refuses: contexts need two
+    `mean`, `var`, `std`, `interval`, `pdf`, `cdf`, `ppf` and `prob_above` refer to the probability
+    of each class, whose marginal is Beta(α_k, α₀ − α_k); their last two axes are rows and classes.
+    Only `sample` draws the classes jointly. `under` raises an error, because contexts need two
     classes.
 
     Parameters
@@ -92,8 +92,8 @@ class Dirichlet(Posterior):
         return formula(flat).reshape(shape)
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
-        """Gamma draws of each class over their sum, in logs: small shapes underflow to 0/0."""
-        # Gamma(α) is Gamma(α + 1) times the power 1/α of a uniform, which is exp(−exponential).
+        """Return gamma draws per class over their sum, in logs: small shapes underflow to 0/0."""
+        # Gamma(α) is Gamma(α + 1) times a uniform to the power 1/α, which is exp(−exponential/α).
         logs = np.log(rng.standard_gamma(self.alpha + 1.0, size))
         logs -= rng.standard_exponential(size) / self.alpha
         draws = np.exp(logs - logs.max(axis=-1, keepdims=True))
@@ -104,7 +104,7 @@ class Dirichlet(Posterior):
 
 
 def _sum_of_others(alpha: Floats) -> Floats:
-    """α₀ − α_k as a sum of the others: the subtraction would lose a small one beside a large."""
+    """α₀ − α_k as a sum of the others: subtraction would lose small ones next to a large one."""
     before, after = np.zeros_like(alpha), np.zeros_like(alpha)
     before[:, 1:] = alpha[:, :-1].cumsum(axis=1)
     after[:, :-1] = alpha[:, :0:-1].cumsum(axis=1)[:, ::-1]
@@ -112,11 +112,11 @@ def _sum_of_others(alpha: Floats) -> Floats:
 
 
 def matching(mean: Floats, var: Floats) -> Dirichlet:
-    """Return the distributions with these means and, on average, these variances (m, K).
+    """Return the distributions with these means and, in total, these variances (m, K).
 
         α_k = ν m_k,   ν + 1 = Σ m_k (1 − m_k) / Σ v_k,
 
-    means being divided by their sum. Together they weigh at least a thousandth of a trial.
+    where means are divided by their sum. The total weight is at least a thousandth of a trial.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Posteriors of π = g(f) with f normal, mixed over links: the posterior of a Gaussian process.
+"""Posteriors of π = g(f) with normal f, mixed over links: the posterior of a Gaussian process.
 
-Tails, quantiles and draws are those of normal laws; means are `betafield.process.averages`'. The
-second moment is a Gauss–Hermite sum while the deviation s of f is of the order of the link's bends,
-1/κ, and beyond, where those bends are short beside the law, by parts:
+Tails, quantiles and draws come from normal distributions; means from `betafield.process.averages`.
+The second moment is a Gauss–Hermite sum if the standard deviation s of f is of the order of the
+link's curvature scale, 1/κ, and for larger s an integral by parts:
 
-    E g² = ∫ (g²)′(u) Φ((c − u)/s) du,   which vanishes quickly on both sides of the bends.
+    E g² = ∫ (g²)′(u) Φ((c − u)/s) du,   whose integrand vanishes quickly outside the bends.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from betafield.process import averages, mixtures
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
 
-# κs up to which sums over so many nodes are right to nine digits.
+# Largest κs for which sums over this many nodes are right to nine digits.
 SHARP = 2.5
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(81)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-# Where the link's square rises, in units of 1/κ about its ends, and nodes of the sum over it.
+# Range over which the link's square rises, in units of 1/κ beyond its ends, and number of nodes.
 REACH, STEPS = 40.0, 801
-# Numbers held at a time.
+# Number of values in memory at once.
 BLOCK = 1 << 21
 
 
@@ -78,7 +78,7 @@ class LatentNormal(Posterior):
 
     @property
     def _weighed(self) -> Iterator[tuple[Any, tuple[Link, Floats, Floats]]]:
-        """The laws with their weights, one for all rows or one per row."""
+        """The laws with their weights, which are one number or one per row."""
         links, weights, centres, deviations = self.laws
         return zip(weights, zip(links, centres, deviations, strict=True), strict=True)
 
@@ -97,7 +97,7 @@ class LatentNormal(Posterior):
         total = np.zeros(np.broadcast_shapes(p.shape, self.shape))
         for weight, (link, centre, deviation) in self._weighed:
             total += weight * ndtr(sign * (link.inverse(p) - centre) / deviation)
-        # All belief is strictly inside.
+        # All mass is strictly inside (0, 1).
         return np.where(p <= 0.0, float(sign < 0), np.where(p >= 1.0, float(sign > 0), total))
 
     def _ppf(self, q: Floats) -> Floats:
@@ -120,7 +120,7 @@ class LatentNormal(Posterior):
 
 
 def moments(link: Link, centre: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of g(f), f ~ N(centre, deviation²)."""
+    """Return mean and variance of g(f) for f ~ N(centre, deviation²)."""
     mean, var = averages.mean(link, centre, deviation), np.empty_like(centre)
     is_wide = deviation * link.steepness > SHARP
     for formula, chosen in ((_sharp, ~is_wide), (_by_parts, is_wide)):
@@ -138,7 +138,7 @@ def _sharp(link: Link, centre: Floats, deviation: Floats, mean: Floats) -> Float
 
 
 def _by_parts(link: Link, centre: Floats, deviation: Floats, mean: Floats) -> Floats:
-    """Return the variance, the second moment by parts."""
+    """Return the variance, with the second moment by parts."""
     half = 0.0 if link is LOGIT else 0.5
     u = np.linspace(-half - REACH / link.steepness, half + REACH / link.steepness, STEPS)
     value, rise = link.rise(u)

@@ -1,7 +1,7 @@
 """Mixtures of posteriors, for several competing explanations of the trials.
 
-Sums over components are sums of non-negative terms, so nothing cancels. A quantile lies between the
-least and the greatest quantile of its components, and is solved for.
+Sums over components have non-negative terms, so nothing cancels. A quantile lies between the
+smallest and largest quantile of its components, and is found by root finding.
 """
 
 import math
@@ -25,10 +25,10 @@ from betafield.posteriors.base import (
 from betafield.posteriors.beta import Beta
 from betafield.posteriors.quantiles import solved_quantiles
 
-# Components below this share of the tail sought cannot move a quantile.
+# Components with less than this fraction of the required tail cannot move a quantile.
 _NEGLIGIBLE = 1e-20
 
-# Takes components, and the rows that they belong to; gives an array whose last axis is theirs.
+# Maps components and the rows they belong to into an array whose last axis is that of components.
 Formula = Callable[[Posterior, Rows], Floats]
 
 
@@ -42,19 +42,19 @@ class Mixture(Posterior):
     ----------
     log_weights : array-like that broadcasts to (m, k)
         Logarithms of the weights w_k, up to a constant per row; −inf for an absent component: (k,)
-        for all rows, or (m, k). Kept normalised: Σ_k w_k = 1.
+        for all rows, or (m, k). Stored normalised: Σ_k w_k = 1.
     components : sequence of k posteriors of shape (m,)
         The P_k, at least one.
 
     Attributes
     ----------
     batch_size : int
-        Components that are asked at a time, whatever the numbers of rows and of points.
+        Number of components evaluated at once, for any number of rows and points.
 
     Examples
     --------
-    A success that may have been a guess, with the even chance of two alternatives or the chance of
-    one in four, and which of them is not known:
+    A success that may have been a guess, when it is unknown whether there were two alternatives (an
+    even chance) or four:
 
     >>> import numpy as np
     >>> from betafield.posteriors import Contextual, Mixture
@@ -71,7 +71,7 @@ class Mixture(Posterior):
 
     batch_size = 1 << 18
 
-    # Batch j has widths[j] components of each row, one row after the other.
+    # Batch j has widths[j] components per row, one row after the other.
     _batches: tuple[Posterior, ...]
     _widths: tuple[int, ...]
 
@@ -141,12 +141,12 @@ class Mixture(Posterior):
         return self._sum(self._asked(lambda components, _: components.mean()))
 
     def var(self) -> Floats:
-        """Σ w_k (v_k + (m_k − m)²): of terms that are not negative."""
+        """Σ w_k (v_k + (m_k − m)²), a sum of non-negative terms."""
         means = self._asked(lambda components, _: components.mean())
         return self._joined(means, self._asked(lambda components, _: components.var()))[1]
 
     def polynomial_moments(self, coefficients: Floats) -> Moments:
-        """Return those of the components, joined as `mean` and `var` are."""
+        """Return the moments of the components, combined as in `mean` and `var`."""
         means, variances = self._asked(
             lambda components, rows: np.stack(components.polynomial_moments(coefficients[rows])),
             (2,),
@@ -197,7 +197,7 @@ class Mixture(Posterior):
         return result.reshape(size)
 
     def _take(self, rows: Rows) -> Self:
-        other = copy(self)  # and not a new one: weights normalised twice are not the same bits
+        other = copy(self)  # normalising the weights again would change bits
         other.log_weights = self.log_weights[rows]
         other._batches = tuple(
             batch[(rows[:, None] * width + np.arange(width)).ravel()]
@@ -206,7 +206,7 @@ class Mixture(Posterior):
         return other
 
     def _present(self) -> Iterator[tuple[slice, Rows, Posterior]]:
-        """Columns of each batch, and its places with weight: others are not asked at all."""
+        """Columns of each batch, and its components with weight; others are not evaluated."""
         start = 0
         for batch, width in zip(self._batches, self._widths, strict=True):
             columns = slice(start, start + width)
@@ -216,7 +216,7 @@ class Mixture(Posterior):
             start += width
 
     def _asked(self, formula: Formula, lines: tuple[int, ...] = ()) -> Floats:
-        """Return what a formula says of each component, (..., m, k); 0 of absent ones."""
+        """Return the value of a formula for each component, (..., m, k); 0 for absent ones."""
         table = np.zeros((*lines, *self.log_weights.shape))
         for columns, places, components in self._present():
             row, column = np.divmod(places, columns.stop - columns.start)
@@ -237,7 +237,7 @@ class Mixture(Posterior):
         return self._in_blocks(ask, p)
 
     def _in_blocks(self, ask: Callable[[Self, Floats], Floats], values: Floats) -> Floats:
-        """Ask about values that broadcast against `shape` as tables (l, some rows)."""
+        """Evaluate values that broadcast against `shape` as tables (l, some rows)."""
         shape = np.broadcast_shapes(values.shape, self.shape)
         table = np.broadcast_to(values, shape).reshape(math.prod(shape[:-1]), len(self))
         result, most = np.empty(table.shape), self.batch_size // self.log_weights.shape[1]
@@ -249,19 +249,19 @@ class Mixture(Posterior):
 
 
 def _component_at(weights: Floats, uniform: Floats) -> Floats:
-    """Index of the component at which the weights add up to more than a uniform number."""
+    """Index of the component at which the cumulative weight exceeds a uniform number."""
     heights = weights.cumsum(axis=-1)
     levels = uniform[..., None] * heights[..., -1:]
     return np.asarray((heights <= levels).sum(axis=-1), dtype=np.float64)
 
 
 def _drawn_each(batch: Posterior, places: Rows, rng: Generator) -> Floats:
-    """One draw for each of some places in a batch."""
+    """Return one draw for each of these components of a batch."""
     return batch[places].sample(random_state=rng)
 
 
 def _drawn_in_turn(batch: Posterior, places: Rows, rng: Generator) -> Floats:
-    """Draw as well, but ask each place once for all its draws, for that may cost much."""
+    """Return the same, but query each component once for all its draws, which may be expensive."""
     rows, column, counts = np.unique(places, return_inverse=True, return_counts=True)
     turn, order = np.empty(places.size, dtype=np.intp), np.argsort(column, kind="stable")
     turn[order] = np.arange(places.size) - np.repeat(counts.cumsum() - counts, counts)
@@ -269,7 +269,7 @@ def _drawn_in_turn(batch: Posterior, places: Rows, rng: Generator) -> Floats:
     return np.asarray(draws[turn, column])
 
 
-# What comes in -----------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------
 
 
 def _checked_log_weights(values: npt.ArrayLike) -> Floats:
@@ -280,7 +280,7 @@ def _checked_log_weights(values: npt.ArrayLike) -> Floats:
 
 
 def _normalised(log_weights: Floats) -> Floats:
-    """Shift the rows (m, k) of log-weights so that the weights of each add up to 1."""
+    """Shift the rows (m, k) of log-weights so that the weights of each row add up to 1."""
     largest = log_weights.max(axis=1, keepdims=True)
     if (largest == -np.inf).any():
         row = int(np.argmax(largest == -np.inf))
@@ -317,7 +317,7 @@ def _broadcast_together(*arrays: Floats) -> list[Floats]:
 
 def _checked_components(components: Sequence[Posterior]) -> tuple[Posterior, ...]:
     rule = "a sequence of posteriors is needed"
-    if isinstance(components, Posterior):  # which can be gone through too, row by row
+    if isinstance(components, Posterior):  # also iterable, row by row
         raise TypeError(f"components: found one {type(components).__name__}; {rule}")
     result = tuple(checks.items("components", components, rule))
     checks.require(result, "components", result, "at least one posterior is needed")

@@ -1,9 +1,9 @@
-"""Where polynomials f(π) in Bernstein form rise and fall, and where they pass a value.
+"""Monotone pieces of polynomials f(π) in Bernstein form, and where f crosses a value.
 
-Points are held as log-odds u = log(π/(1−π)), in which small probabilities and their complements
-are equally precise. [0, 1] is cut into pieces on which f is monotone: by Descartes' rule for the
-Bernstein form a polynomial has no root in (0, 1) if its coefficients do not change sign, and one
-if they do so once.
+Points are represented as log-odds u = log(π/(1−π)), in which small probabilities and their
+complements are equally precise. [0, 1] is divided into pieces on which f is monotone: by Descartes'
+rule for the Bernstein form, a polynomial has no root in (0, 1) if its coefficients do not change
+sign, and exactly one if they change sign once.
 """
 
 from collections.abc import Callable
@@ -20,27 +20,27 @@ from betafield.bernstein import derivative, halves, scaled_at_log_odds, value_at
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
-# Log-odds beyond which a float is 0 or 1.
+# Log-odds beyond which the probability rounds to 0 or 1.
 ZERO, ONE = -750.0, 40.0
 _EPS = float(np.finfo(np.float64).eps)
-# Differences of coefficients that may be what rounding, as of degree elevation, leaves over.
+# Differences of coefficients up to this may be rounding errors, as from degree elevation.
 _NOISE = 64.0 * _EPS
-# Two turns nearer to each other than this many halvings of [0, 1] are none, to all digits.
+# Turns closer together than this many halvings of [0, 1] cancel, to full precision.
 _MOST_HALVINGS = 24
 _SAME_TURN = 1e-12
 
 
 class Pieces(NamedTuple):
-    """Ends in log-odds of the pieces on which f is monotone, and f at them, both (m, J + 1).
+    """Ends (in log-odds) of the pieces on which f is monotone, and f there, both (m, J + 1).
 
-    From π = 0 to π = 1; rows with fewer pieces than others have empty ones at the right.
+    They go from π = 0 to π = 1; rows with fewer pieces are padded with empty ones on the right.
     """
 
     ends: Floats
     values: Floats
 
     def sides(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Left and right ends of the pieces, and f at either."""
+        """Left and right ends of the pieces, and f at each."""
         return self.ends[:, :-1], self.ends[:, 1:], self.values[:, :-1], self.values[:, 1:]
 
 
@@ -49,7 +49,7 @@ def monotone_pieces(coefficients: Floats) -> Pieces:
     kinds, which = distinct(coefficients)
     ends = _without_duplicates(_with_both_ends(*_possible_turns(kinds), len(kinds)))
     values = _values_at_ends(kinds, ends)
-    # A possible turn through which f just goes on rising, or falling, is none.
+    # A candidate at which f keeps rising, or keeps falling, is not a turn.
     steps = np.diff(values)
     ends[:, 1:-1][steps[:, :-1] * steps[:, 1:] > 0.0] = ONE
     ends.sort(axis=1)
@@ -68,7 +68,7 @@ def _log_odds(p: Floats) -> Floats:
 
 
 def _with_both_ends(row: Rows, u: Floats, rows: int) -> Floats:
-    """Put the points of each row in order between 0 and 1, filled up with ones."""
+    """Sort the points of each row between 0 and 1, padded with ones."""
     order = np.lexsort((u, row))
     row, u = row[order], u[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -85,10 +85,11 @@ def _without_duplicates(ends: Floats) -> Floats:
 
 
 def _possible_turns(coefficients: Floats) -> tuple[Rows, Floats]:
-    """Rows and log-odds of all points at which f may turn, and perhaps of some more.
+    """Rows and log-odds of all points at which f may turn, and possibly of some more.
 
-    By Descartes' rule for the Bernstein form a polynomial has no root in (0, 1) if its
-    coefficients do not change sign, and one if they do so once; others are halved by de Casteljau.
+    By Descartes' rule for the Bernstein form, a polynomial has no root in (0, 1) if its
+    coefficients do not change sign, and exactly one if they change sign once; all others are halved
+    by de Casteljau's algorithm.
     """
     slopes = derivative(coefficients)
     rounding = _NOISE * coefficients.max(axis=1, keepdims=True) * slopes.shape[1]
@@ -111,12 +112,12 @@ def _possible_turns(coefficients: Floats) -> tuple[Rows, Floats]:
 
 
 def _sign_changes(coefficients: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
-    """How often signs change along each row, zeros left out, and the first sign."""
+    """How often the sign changes along each row, ignoring zeros, and the first sign."""
     signs = np.sign(coefficients)
     for k in range(1, signs.shape[1]):
         signs[:, k] = np.where(signs[:, k] == 0.0, signs[:, k - 1], signs[:, k])
     changes = (signs[:, 1:] * signs[:, :-1] < 0.0).sum(axis=1)
-    # After the last change the sign is the last one, so before all changes it is this.
+    # The last sign is known, so the number of changes gives the first one.
     return changes, signs[:, -1] * (-1.0) ** changes
 
 
@@ -132,7 +133,7 @@ def _turn(slopes: Floats, left: Floats, right: Floats, first_sign: Floats) -> Fl
 
 
 def crossings(pieces: Pieces, coefficients: Floats, q: Floats) -> Floats:
-    """Log-odds in each piece at which f passes q, or the end up to which all or none is below."""
+    """Log-odds in each piece at which f crosses q, or the end that puts all or none below q."""
     left, right, start, end = pieces.sides()
     level = q[:, None]
     at_right = (start <= end) == (np.maximum(start, end) <= level)
@@ -140,7 +141,7 @@ def crossings(pieces: Pieces, coefficients: Floats, q: Floats) -> Floats:
     row, piece = np.nonzero((np.minimum(start, end) < level) & (level < np.maximum(start, end)))
     coefficients, goal = coefficients[row], q[row]
     before, after = start[row, piece] - goal, end[row, piece] - goal
-    # f is nowhere steeper than this, so that it does not pass q within some distance of the ends.
+    # f is nowhere steeper than this, so it cannot cross q within some distance of the ends.
     steepest = 2.0 * np.abs(derivative(coefficients)).max(axis=1, initial=0.0)
     low = special.logit(special.expit(left[row, piece]) + np.abs(before) / steepest)
     high = -special.logit(special.expit(-right[row, piece]) + np.abs(after) / steepest)
@@ -161,9 +162,9 @@ def _root(
     at_low: Floats,
     at_high: Floats,
 ) -> Floats:
-    """Solve function = 0 between `low` and `high`, where it is known and its signs differ.
+    """Solve function = 0 between `low` and `high`, at which it is known and has opposite signs.
 
-    `function` is called with points and the positions that they belong to.
+    `function` is called with points and the indices of their equations.
     """
 
     def known(u: Floats, at: Rows) -> Floats:

@@ -1,9 +1,9 @@
-"""Quantiles without a closed form, solved for: those of mixtures, and of polynomials that turn.
+"""Quantiles without a closed form: those of mixtures, and of polynomials that turn.
 
-What is solved is g(u) = 0, where g is the logarithm of the smaller tail over the tail sought, with
-the sign that makes it grow, and u are log-odds, in which small probabilities and their complements
-are equally precise. By Chandrupatla's method: inverse quadratic interpolation where three points
-allow it, and halving elsewhere.
+The equation is g(u) = 0, where g is the log ratio of the smaller tail to the required tail, with
+the sign that makes it increasing, and u are log-odds, in which small probabilities and their
+complements are equally precise. It is solved by Chandrupatla's method: inverse quadratic
+interpolation if three points allow it, and bisection otherwise.
 """
 
 from typing import NamedTuple
@@ -15,19 +15,20 @@ from scipy.optimize import elementwise
 from betafield.posteriors.base import Floats, Posterior, Rows
 
 _EPS = float(np.finfo(np.float64).eps)
-# Log-odds to all digits, around 0 probabilities; or the tail as far as roundings leave it.
+# Log-odds to full relative precision, or to ε near 0; or the tail as far as rounding allows.
 _TOLERANCES = {"xrtol": 4.0 * _EPS, "xatol": _EPS, "fatol": 1e-14}
 _SMALLEST = 5e-324
-# Logarithms of tails are within this.
+# Bound of the logarithms of tails.
 _FAR = 800.0
 
 
 def solved_quantiles(post: Posterior, q: Floats, low: Floats, high: Floats) -> Floats:
-    """Return points with P(π ≤ p) = q, all of shape (l, m), that lie between `low` and `high`."""
+    """Return points with P(π ≤ p) = q, all of shape (l, m), between `low` and `high`."""
     result = np.where(q == 1.0, high, low)
     at = np.flatnonzero((q > 0.0) & (q < 1.0) & (low < high))
-    # A belief that is certain of one value steps there, and that may be the end of a bracket; and
-    # where floats are too coarse for the tail sought, a bracket of neighbours is all there is.
+    # A distribution with all its mass at one value has a step there, which may be the end of a
+    # bracket; and if floats are too coarse for the required tail, the bracket is two neighbouring
+    # floats.
     before = np.nextafter(high.flat[at], 0.0)
     search = _Search(post, q, low.flat[at], before)
     found = elementwise.find_root(
@@ -36,7 +37,7 @@ def solved_quantiles(post: Posterior, q: Floats, low: Floats, high: Floats) -> F
         args=(np.arange(at.size), at),
         tolerances=_TOLERANCES,
     )
-    # Without a change of sign the quantile is at one end.
+    # Without a sign change, the quantile is at one of the ends.
     end = np.where(found.f_bracket[1] < 0.0, high.flat[at], low.flat[at])
     inside = search.point(np.where(found.success, found.x, 0.0), np.arange(at.size))
     result.flat[at] = np.where(found.success, inside, end)
@@ -44,12 +45,12 @@ def solved_quantiles(post: Posterior, q: Floats, low: Floats, high: Floats) -> F
 
 
 def _log_odds(p: Floats) -> Floats:
-    """Return finite log-odds: 0 and 1 count as the floats beside them."""
+    """Return finite log-odds: 0 and 1 are replaced by the nearest floats inside."""
     return np.asarray(special.logit(p.clip(_SMALLEST, 1.0 - 0.5 * _EPS)))
 
 
 class _Search(NamedTuple):
-    """Quantiles of levels q (l, m); the ends of some brackets."""
+    """Quantiles at levels q (l, m), and the ends of some brackets."""
 
     post: Posterior
     q: Floats
@@ -57,9 +58,9 @@ class _Search(NamedTuple):
     high: Floats
 
     def point(self, u: Floats, number: Rows) -> Floats:
-        """Return probabilities, which at the ends of brackets are those ends to the bit."""
+        """Return probabilities; at the ends of brackets they equal these ends exactly."""
         low, high = self.low[number], self.high[number]
-        # SciPy's expit is 0 where floats are subnormal.
+        # SciPy's expit is 0 for subnormal results.
         inside = np.exp(-np.logaddexp(0.0, -u)).clip(low, high)
         return np.select([u <= _log_odds(low), u >= _log_odds(high)], [low, high], inside)
 
@@ -76,7 +77,7 @@ class _Search(NamedTuple):
         return np.where(upper, -error, error)
 
     def _tails(self, p: Floats, at: Rows, above: bool) -> Floats:
-        """Return tails; each row is asked once for all its points, for that may cost much."""
+        """Return tails; each row is queried once for all its points, to save time."""
         line, row = np.divmod(at, self.q.shape[1])
         rows, column = np.unique(row, return_inverse=True)
         post = self.post if len(rows) == len(self.post) else self.post[rows]

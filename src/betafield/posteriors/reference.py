@@ -1,16 +1,16 @@
-"""The exact posterior at one point: slow, plain, and what every faster path is measured against.
+"""The exact posterior at one point: slow, plain, and the reference for every faster path.
 
-A trial whose outcome has the probability Σ_k b_k binom(p, k) θ^k (1−θ)^(p−k), θ = π(x), turns one
-Beta into a mixture of p + 1 of them, and a mixture over Beta(α+i, β+N−i), i = 0..N, into one with
-N + p. As a recursion on the weights, with x^(k) = x (x+1) … (x+k−1):
+A trial whose outcome has probability Σ_k b_k binom(p, k) θ^k (1−θ)^(p−k), θ = π(x), turns one Beta
+into a mixture of p + 1 Betas, and a mixture over Beta(α+i, β+N−i), i = 0..N, into one with N + p.
+As a recursion for the weights, with x^(k) = x (x+1) … (x+k−1):
 
     C_(i+k)  gains  C_i · b_k · binom(p, k) · (α+i)^(k) · (β+N−i)^(p−k).
 
 For p = 1 this is C_i' ∝ lo · (β+n−i) · C_i + hi · (α+i−1) · C_(i−1). All terms are products of
 non-negative factors, so each step costs a few roundings and no cancellation. The weights span
-thousands of orders of magnitude, and one of 1e-1000 now may be the largest a thousand trials
-later. They are therefore kept as mantissas with integer exponents of their own: logarithms taken
-in whole and exact steps, whose error does not grow with their size as that of log C_i does.
+thousands of orders of magnitude, and a weight of 1e-1000 may be the largest a thousand trials
+later. They are therefore stored as mantissas with their own integer exponents, which are exact; the
+error of log C_i would grow with its size.
 """
 
 import math
@@ -34,13 +34,13 @@ def exact_mixture(contexts: Any, success: Any, prior: Prior = (1.0, 1.0)) -> Mix
 
     The density is prior(θ) Π_i P_i(outcome_i | θ), normalised: a mixture over
     Beta(α+i, β+np−i), i = 0..np, where n counts the trials that carry information. A context with
-    equal coefficients (gain 0) says nothing about π and changes nothing. O((tp)²) for degree p;
+    equal coefficients (gain 0) carries no information and changes nothing. O((tp)²) for degree p;
     t = 5,000 affine trials take about a second.
 
     Parameters
     ----------
     contexts : array-like of shape (t, p + 1) or (p + 1,)
-        Bernstein coefficients of each trial's success probability, or of all; see
+        Bernstein coefficients of the success probability of each trial, or of all trials; see
         `betafield.contexts`.
     success : array-like of t bools
     prior : (α, β), default=(1.0, 1.0)
@@ -52,8 +52,8 @@ def exact_mixture(contexts: Any, success: Any, prior: Prior = (1.0, 1.0)) -> Mix
     Raises
     ------
     ValueError
-        If an outcome was impossible: a success under a context of zeros only, or a failure under
-        one of ones only.
+        If an outcome was impossible: a success under a context of zeros, or a failure under one of
+        ones.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def constant_offset_mixture(
     """Return the posterior of π after trials under P(success) = offset + (1 − offset) π.
 
     With B = offset, S = successes and t = trials, it is Σ_(i=0..S) C_i Beta(α+i, β+t−i) with
-    C_i ∝ binom(S, i) Γ(α+i) Γ(β+t−i) B^(S−i): of S successes, i were no background. O(S).
+    C_i ∝ binom(S, i) Γ(α+i) Γ(β+t−i) B^(S−i), where i of the S successes are not background. O(S).
     B = 0 leaves Beta(α+S, β+t−S) alone; B = 1 makes every trial a success and leaves the prior.
 
     Parameters
@@ -117,7 +117,7 @@ def constant_offset_mixture(
         checks.require(successes == trials, "successes", successes, rule)
         return _mixture(np.zeros(1), alpha, beta)
     steps = _log_ratios(offset, successes, trials, alpha, beta)
-    # Added up away from the largest weight: rounding then grows where weights are negligible.
+    # Sum away from the largest weight, so that rounding grows only where weights are negligible.
     mode = int((steps > 0.0).sum())
     below, above = -np.cumsum(steps[:mode][::-1])[::-1], np.cumsum(steps[mode:])
     log_weights = np.concatenate([below, [0.0], above])
@@ -130,22 +130,22 @@ def _mixture(log_weights: Floats, alpha: float, beta: float) -> Mixture:
     return Mixture.of_betas(log_weights[None], alpha + i, beta + i[::-1])
 
 
-# One trial after the other -----------------------------------------------------------------
+# One trial at a time -----------------------------------------------------------------------
 
 
 class _Scaled(NamedTuple):
-    """Non-negative numbers mantissa · 2^exponent, the mantissa 0 or within [½, 1)."""
+    """Non-negative numbers mantissa · 2^exponent, with a mantissa of 0 or within [½, 1)."""
 
     mantissa: Floats
     exponent: Ints
 
 
-# Of nothing: below every exponent that a weight can have.
+# The exponent of 0: below every exponent that a weight can have.
 _NOTHING = np.int32(-(2**30))
 
 
 def _scaled(values: Floats, exponent: Ints) -> _Scaled:
-    """Numbers values · 2^exponent."""
+    """Return values · 2^exponent."""
     mantissa, shift = np.frexp(values)
     return _Scaled(mantissa, np.where(mantissa > 0.0, exponent + shift, _NOTHING))
 
@@ -161,13 +161,13 @@ def _plus(x: _Scaled, y: _Scaled) -> _Scaled:
 
 
 def _log(x: _Scaled) -> Floats:
-    """Logarithms relative to the largest power of two: small where weights are large."""
+    """Logarithms relative to the largest power of two, which are small for large weights."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(x.mantissa) + (x.exponent - x.exponent.max()) * math.log(2.0))
 
 
 def _multiplied(weights: _Scaled, coefficients: Floats, alpha: float, beta: float) -> _Scaled:
-    """Weights after one more trial, whose likelihood has these coefficients."""
+    """Return the weights after one more trial, whose likelihood has these coefficients."""
     size = len(weights.mantissa) + len(coefficients) - 1
     total = _Scaled(np.zeros(size), np.full(size, _NOTHING))
     for k, share in enumerate(_shares(weights, len(coefficients) - 1, alpha, beta)):
@@ -188,7 +188,7 @@ def _shares(weights: _Scaled, degree: int, alpha: float, beta: float) -> Iterato
         share = _times(share, b + j)
     yield share
     for k in range(degree):
-        # Times the ratio of neighbours, in k as in binom and both rising factorials.
+        # Multiply by the ratio of neighbours in k, of binom and of both rising factorials.
         share = _times(share, (degree - k) / (k + 1) * ((a + k) / (b + (degree - k - 1))))
         yield share
 
@@ -197,14 +197,14 @@ def _shares(weights: _Scaled, degree: int, alpha: float, beta: float) -> Iterato
 
 
 def _log_ratios(offset: float, successes: int, trials: int, alpha: float, beta: float) -> Floats:
-    """Logarithms of C_(i+1)/C_i = (S−i)(α+i) / (B (i+1)(β+t−1−i)), which falls with i."""
+    """Logarithms of C_(i+1)/C_i = (S−i)(α+i) / (B (i+1)(β+t−1−i)), which decreases in i."""
     i = np.arange(successes)
     gained = (successes - i) / (i + 1.0) * ((alpha + i) / (beta + (trials - 1 - i)))
     with np.errstate(divide="ignore", over="ignore"):
         return np.log(gained / offset)
 
 
-# What comes in -----------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------
 
 
 def _checked_prior(prior: Prior) -> Prior:
@@ -215,7 +215,7 @@ def _checked_prior(prior: Prior) -> Prior:
 
 
 def _likelihoods(contexts: Any, success: Any) -> Floats:
-    """Coefficients (t, p + 1) of the probability of what happened, none of them impossible."""
+    """Return the likelihood's coefficients (t, p + 1); raise if an outcome is impossible."""
     happened = np.atleast_1d(checks.cells("success", success))
     rows = bernstein.likelihood(contexts, happened)
     impossible = ~(rows > 0.0).any(axis=1)

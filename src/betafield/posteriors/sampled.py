@@ -1,4 +1,4 @@
-"""Posteriors that are given by draws, for any number that can be computed from drawn fields."""
+"""Posteriors represented by draws, for any quantity that can be computed from drawn fields."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from betafield._locks import cached
 from betafield.posteriors.base import Floats, Generator, Moments, Posterior, Rows, blocks
 from betafield.posteriors.under import one_per_row
 
-# Numbers held at a time, for densities.
+# Number of values in memory at once, for densities.
 BLOCK = 1 << 21
-# Of a normal law: its quartiles are so many deviations apart.
+# Interquartile range of the standard normal distribution.
 QUARTILES = 1.349
 
 
 class Sampled(Posterior):
-    """Distributions that are given by draws, one per row.
+    """Distributions represented by draws, one per row.
 
-    Tails and quantiles are those of the draws: P(value ≤ p) is their share at or below p, and a
-    quantile is the least of them at which that share reaches q. The density is a sum of normal
-    kernels about them, of the width 0.9 min(s, quartile range/1.349) n^(−1/5), n the effective
-    number of draws (Silverman's rule), reflected at the ends of the support; it is for pictures.
+    Tails and quantiles are empirical: P(value ≤ p) is the share of draws at or below p, and a
+    quantile is the smallest draw at which that share reaches q. The density is a kernel density
+    estimate with normal kernels of width 0.9 min(s, interquartile range/1.349) n^(−1/5), where n is
+    the effective number of draws (Silverman's rule), reflected at the ends of the support; it is
+    meant for plots.
 
     Draws with the same index belong together: `sample` takes all rows from the same draw, so that
     the correlation between rows is kept.
@@ -71,7 +72,7 @@ class Sampled(Posterior):
 
     @property
     def effective_size(self) -> float:
-        """How many equally weighted draws are worth as much: 1/Σw²."""
+        """The equivalent number of equally weighted draws: 1/Σw²."""
         return float(1.0 / np.sum(self._shares**2))
 
     def mean(self) -> Floats:
@@ -83,11 +84,11 @@ class Sampled(Posterior):
         return _summed(self._shares[:, None] * (self.draws - self.mean()) ** 2)
 
     def median(self) -> Floats:
-        """Return the least draw that half of the weight is at or below."""
+        """Return the smallest draw with at least half of the weight at or below it."""
         return self.ppf(0.5)
 
     def polynomial_moments(self, coefficients: Floats) -> Moments:
-        """Return E[f(π)] and Var[f(π)], those of f at the draws."""
+        """Return E[f(π)] and Var[f(π)], from f at the draws."""
         moved = Sampled(bernstein.value(coefficients, self.draws), self.weights)
         return moved.mean(), moved.var()
 
@@ -103,13 +104,13 @@ class Sampled(Posterior):
 
     @cached
     def _shares(self) -> Floats:
-        """Weights that add up to 1."""
+        """Normalised weights, which add up to 1."""
         count = len(self.draws)
         return np.full(count, 1.0 / count) if self.weights is None else self.weights
 
     @cached
     def _sorted(self) -> tuple[Floats, Floats]:
-        """Draws in order, and the weight at or below each, both (m, S)."""
+        """Sorted draws, and the weight at or below each, both (m, S)."""
         order = np.argsort(self.draws.T, axis=1, kind="stable")
         values = np.take_along_axis(self.draws.T, order, axis=1)
         if self.weights is None:
@@ -134,7 +135,7 @@ class Sampled(Posterior):
         return out
 
     def _density(self, points: Floats, j: int, width: float) -> Floats:
-        """Return the sum of kernels of a row at points, those mirrored at both ends included."""
+        """Return the sum of a row's kernels at points, including those reflected at both ends."""
         if width == 0.0:
             return np.where(points == self.draws[0, j], np.inf, 0.0)
         total = np.zeros(len(points))
@@ -145,7 +146,7 @@ class Sampled(Posterior):
 
     @cached
     def _widths(self) -> Floats:
-        """Widths of the kernels, one per row; 0 if all draws are the same."""
+        """Widths of the kernels, one per row; 0 if all draws are equal."""
         quartiles = self.ppf(0.75) - self.ppf(0.25)
         deviation = self.std()
         spread = np.where(quartiles > 0.0, np.minimum(deviation, quartiles / QUARTILES), deviation)
@@ -184,12 +185,12 @@ class Sampled(Posterior):
 
 
 def _summed(values: Floats) -> Floats:
-    """Return sums over the first axis, each in the same order however many rows there are."""
+    """Return sums over the first axis, in the same order for any number of rows."""
     return np.asarray(np.ascontiguousarray(values.T).sum(axis=1))
 
 
 def _mirrored(draws: Floats, support: tuple[float, float]) -> list[Floats]:
-    """Return draws, and their images beyond every finite end of the support."""
+    """Return the draws, and their reflections at every finite end of the support."""
     return [draws, *(2.0 * end - draws for end in support if np.isfinite(end))]
 
 

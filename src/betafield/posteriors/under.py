@@ -1,15 +1,15 @@
-"""Posteriors of the success probability under other circumstances: `post.under(context)`.
+"""Posteriors of the success probability under a context: `post.under(context)`.
 
 A context (see `betafield.contexts`) makes the success probability a polynomial of π,
 
     f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k),
 
-and what is believed about π makes what is believed about f(π). Only the public methods of the
-posterior of π are used, so any kind of posterior can be put under any context.
+so the posterior of π determines that of f(π). Only the public methods of the posterior of π are
+used, so any kind of posterior can be put under any context.
 
 - `Affine`, p ≤ 1: everything follows from the posterior of π by a monotone map.
-- `Polynomial`, p ≥ 2: [0, 1] is cut where f turns. On each piece f is monotone, so that
-  {π: f(π) ≤ q} is a union of stretches that end at turns and at solutions of f(π) = q.
+- `Polynomial`, p ≥ 2: [0, 1] is divided where f turns. On each piece f is monotone, so
+  {π: f(π) ≤ q} is a union of intervals that end at turns and at solutions of f(π) = q.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,8 @@ from betafield.posteriors.base import (
 from betafield.posteriors.polynomials import Pieces, crossings, monotone_pieces
 from betafield.posteriors.quantiles import solved_quantiles
 
-# Coefficients of one context for all rows; more numbers in a row are rather one for each row.
+# Largest size of a plain list that is read as one context; longer ones are more likely one number
+# per row.
 _MOST_PLAIN = 32
 
 Bools = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ def put_under(post: Posterior, context: Any) -> Posterior:
 
 
 def one_per_row(post: Posterior, context: Any) -> Floats:
-    """Return the coefficients of a context for every row, checked."""
+    """Return the validated coefficients of a context for every row."""
     if len(post.shape) != 1:
         raise ValueError(
             f"context: the posterior has {post.shape[-1]} classes; contexts need two, success and "
@@ -74,7 +75,7 @@ def one_per_row(post: Posterior, context: Any) -> Floats:
 
 
 class _Under(Posterior):
-    """What `Affine` and `Polynomial` share: a posterior of π and a context for each row."""
+    """What `Affine` and `Polynomial` share: a posterior of π and one context per row."""
 
     def __init__(self, base: Posterior, coefficients: Floats) -> None:
         self.base, self.coefficients = base, coefficients
@@ -85,7 +86,7 @@ class _Under(Posterior):
         return self.base.shape
 
     def under(self, context: Any) -> Posterior:
-        """Return the distribution under a second context: of a polynomial of π again."""
+        """Return the distribution under a second context, which is again a polynomial of π."""
         outer = one_per_row(self, context)
         return put_under(self.base, composed(outer, self.coefficients))
 
@@ -103,17 +104,16 @@ class _Under(Posterior):
 class Affine(_Under):
     """Distributions of lo + (hi − lo) π, one per row.
 
-    The mean is lo + (hi − lo) E[π], the variance (hi − lo)² Var[π], and with t = (q − lo)/(hi − lo)
-    P(lo + (hi − lo) π ≤ q) is P(π ≤ t), or P(π > t) where hi < lo turns the order round. Where
-    hi = lo all belief is at one point: its cdf is a step, its density infinite there and 0
-    elsewhere.
+    The mean is lo + (hi − lo) E[π] and the variance (hi − lo)² Var[π]. With t = (q − lo)/(hi − lo),
+    P(lo + (hi − lo) π ≤ q) is P(π ≤ t), or P(π > t) if hi < lo reverses the order. If hi = lo, all
+    mass is at one point: the cdf is a step, and the density is infinite there and 0 elsewhere.
 
     Parameters
     ----------
     base : Posterior of shape (m,)
-        Of π.
+        Posterior of π.
     coefficients : array of shape (m, 2)
-        (lo, hi): the success probability when π = 0 and when π = 1.
+        (lo, hi): the success probability if π = 0 and if π = 1.
 
     Examples
     --------
@@ -158,14 +158,14 @@ class Affine(_Under):
         return self._tail(p, above=True)
 
     def _ppf(self, q: Floats) -> Floats:
-        # Where the order is turned round, a quantile is that of the other tail.
+        # If the order is reversed, a quantile is that of the other tail.
         return self._stretched(self.base.ppf(np.where(self._gain < 0.0, 1.0 - q, q)))
 
     def _draw(self, size: tuple[int, ...], rng: Generator) -> Floats:
         return self._stretched(self.base._draw(size, rng))
 
     def _stretched(self, p: Floats) -> Floats:
-        """Lo + (hi − lo) p: never decreases or never increases, and has the ends' own bits."""
+        """Lo + (hi − lo) p, monotone, and equal to lo and hi exactly at the ends."""
         inside = np.where(p == 1.0, self._high, self._low + self._gain * p)
         return inside.clip(np.minimum(self._low, self._high), np.maximum(self._low, self._high))
 
@@ -176,7 +176,7 @@ class Affine(_Under):
     def _tail(self, p: Floats, above: bool) -> Floats:
         p, turned = np.broadcast_arrays(p, self._gain < 0.0)
         points, step = self._unstretched(p), (p < self._low) == above
-        # Each tail by the method that keeps its small values; both only where rows need both.
+        # Compute each tail by the method that keeps its small values; both only if rows need both.
         tails = [
             self.base.prob_above(points) if (turned != above).any() else points,
             self.base.cdf(points) if (turned == above).any() else points,
@@ -190,25 +190,25 @@ class Affine(_Under):
 class Polynomial(_Under):
     """Distributions of f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k), one per row.
 
-    P(f(π) ≤ q) is the probability that π lies in one of the stretches where f ≤ q, and the density
+    P(f(π) ≤ q) is the probability that π lies in one of the intervals where f ≤ q, and the density
     at q is Σ pdf(θ)/|f'(θ)| over the solutions θ of f(θ) = q: infinite at the values where f turns.
-    Quantiles of monotone f are f of quantiles; others are solved for.
+    For monotone f, quantiles are f of quantiles; for others they are found by root finding.
 
     Parameters
     ----------
     base : Posterior of shape (m,)
-        Of π.
+        Posterior of π.
     coefficients : array of shape (m, p + 1)
         b, within [0, 1].
 
     Attributes
     ----------
     batch_size : int
-        Coefficients that are held at a time, whatever the numbers of rows and points.
+        Number of coefficients in memory at once, for any number of rows and points.
 
     Examples
     --------
-    The chance that two independent trials differ, 2π(1−π), with π uniform. It is at most q where
+    The probability that two independent trials differ, 2π(1−π), with uniform π. It is at most q if
     |2π − 1| ≥ (1 − 2q)^½, with probability 1 − (1 − 2q)^½:
 
     >>> from betafield.posteriors import Beta
@@ -265,7 +265,7 @@ class Polynomial(_Under):
         return other
 
     def _curve(self, p: Floats) -> Floats:
-        """f(p), kept by force within the values that f takes in spite of rounding."""
+        """f(p), clipped to the values that f takes, despite rounding."""
         points, rows = np.broadcast_arrays(special.logit(p), np.arange(len(self)))
         result = np.empty(points.shape)
         for block in blocks(points.size, self._at_a_time()):
@@ -277,7 +277,7 @@ class Polynomial(_Under):
         return self._pieces.values.min(axis=1), self._pieces.values.max(axis=1)
 
     def _directions(self) -> tuple[Bools, Bools]:
-        """Which rows' f only falls, and which rows' f does both."""
+        """Which rows have an f that only falls, and which have one that falls and rises."""
         steps = np.diff(self._pieces.values, axis=1)
         falls, rises = np.any(steps < 0.0, axis=1), np.any(steps > 0.0, axis=1)
         return np.asarray(falls & ~rises), np.asarray(falls & rises)
@@ -289,7 +289,7 @@ class Polynomial(_Under):
         return int(self.batch_size // self.coefficients.shape[1])
 
 
-# Takes a posterior of m rows and m values.
+# Maps a posterior of m rows and m values to m results.
 Formula = Callable[[Polynomial, Floats], Floats]
 
 
@@ -327,7 +327,7 @@ def _tail(post: Polynomial, q: Floats, above: bool) -> Floats:
 
 
 def _masses(base: Posterior, points: Floats) -> Floats:
-    """P(a < π ≤ b) for neighbours a ≤ b in each row of points, from the tail that is small."""
+    """P(a < π ≤ b) for neighbours a ≤ b in each row of points, from the smaller tail."""
     lower, upper = base.cdf(points.T).T, base.prob_above(points.T).T
     below, above = np.diff(lower), -np.diff(upper)
     return np.where(lower[:, 1:] <= 0.5, below, above).clip(min=0.0)

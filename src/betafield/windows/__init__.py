@@ -1,9 +1,9 @@
-"""Where: sums of the trials' statistics near a point.
+"""Windows: sums of the trials' statistics near a point.
 
-Every index answers one question: what are the sums over the trials within a radius of each
-query? `Brute` looks at all trials and is the oracle of the others, `Line` serves one dimension,
-`KDTree` more, and `Forest` joins several of them so that trials can be added and models merged;
-`Standing` repeats queries while trials arrive.
+Every index answers one question: what are the sums over the trials within a radius of each query?
+`Brute` checks all trials and serves as the oracle for the others, `Line` is for one dimension and
+`KDTree` for more, and `Forest` combines several of them so that trials can be added and models
+merged. `Standing` repeats queries while trials arrive.
 """
 
 from betafield.windows.base import Index, Places, Shifts

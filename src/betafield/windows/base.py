@@ -1,12 +1,12 @@
-"""What every index keeps: places with their sums, and the meaning of "within the window".
+"""What all indexes share: places with their sums, and the definition of a window.
 
-A *place* is a distinct point with the sums of its trials' statistics. Statistics are int64
-columns and indexes only ever add them, so whatever the order of the additions the answers
-are bit for bit the same.
+A *place* is a distinct point with the sums of its trials' statistics. Statistics are int64 columns,
+and indexes only ever add them, so answers are identical, bit for bit, in whatever order they are
+added.
 
-Distorted trials are counted on a lattice of shifts (`betafield.lattice`). A place holds the
-shift of its trials, ten numbers in one; an index adds up what they share out. Its answers are
-then the counts, followed by the points of the lattice from `first` on that its trials reach.
+Distorted trials are counted on a lattice of shifts (`betafield.lattice`). A place stores the shift
+of its trials, one number that stands for ten shares, and an index sums these shares. Its answers
+are the counts, followed by the lattice points that its trials reach, from `first` on.
 
 A trial at x lies in the window of q if its *reach* is at most the window's *limit*:
 
@@ -14,9 +14,9 @@ A trial at x lies in the window of q if its *reach* is at most the window's *lim
     manhattan   Σ |x_k − q_k|       radius
     chebyshev   max |x_k − q_k|     radius
 
-Every index computes the reach in float64, axis by axis from the first, so that they agree
-about trials exactly on the border. In one dimension the three are the same distance, and
-`chebyshev` stands for all: squaring would only add rounding.
+Every index computes the reach in float64, axis by axis from the first, so they agree about trials
+exactly on the border. In one dimension the three distances are equal, and `chebyshev` stands for
+all, because squaring would only add rounding.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ ORDERS = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}
 
 
 class Shifts(NamedTuple):
-    """Distorted trials, one shift per place; `held` is 0 if a place has none.
+    """Distorted trials, one shift per place; `held` is 0 for a place without any.
 
     Parameters
     ----------
     values : array of shape (t,)
         Shifts s = log l₁ − log l₀.
     held : integer array of shape (t,)
-        Trials at the place with that shift.
+        Number of trials at the place with this shift.
     size : array of shape (t,) or None
-        How much each of them counts; None: 1.
+        The weight of each of these trials; None: 1.
     """
 
     values: Floats
@@ -56,27 +56,27 @@ class Shifts(NamedTuple):
 
     @classmethod
     def none(cls, t: int) -> Shifts:
-        """Return those of t places without distorted trials."""
+        """Return the shifts of t places without distorted trials."""
         return cls(np.zeros(t), np.zeros(t, dtype=np.int8))
 
     def taken(self, index: Any) -> Shifts:
-        """Return those of some places."""
+        """Return the shifts of these places."""
         size = None if self.size is None else self.size[index]
         return Shifts(self.values[index], self.held[index], size)
 
     def sizes(self) -> Floats:
-        """Return how much each trial counts."""
+        """Return the weight of each trial."""
         return np.ones(len(self.values)) if self.size is None else self.size
 
     def total(self) -> int:
-        """Return how much all of them count, in units of the lattice."""
+        """Return the total weight, in units of the lattice."""
         if self.size is None:
             return int(self.held.sum(dtype=np.int64)) * int(lattice.UNIT)
         units = np.rint(self.size * lattice.UNIT).astype(np.int64)
         return int(np.sum(units * self.held, dtype=np.int64))
 
     def span(self) -> tuple[int, int]:
-        """Return the first point of the lattice that these trials reach, and the number of them."""
+        """Return the first lattice point that these trials reach, and the number of points."""
         values = self.values[self.held > 0]
         if not values.size:
             return 0, 0
@@ -84,23 +84,22 @@ class Shifts(NamedTuple):
         return first, last - first + lattice.POINTS
 
     def alike(self) -> list[Floats]:
-        """Return what trials of one place have in common."""
+        """Return the keys that must be equal for trials of one place."""
         return [self.values] if self.size is None else [self.values, self.size]
 
 
 class Places(NamedTuple):
-    """Points and the sums of the trials at each; arrays have one row per axis or statistic.
+    """Points, and the sums of the trials at each; arrays have one row per axis or statistic.
 
     Parameters
     ----------
     axes : array of shape (d, t)
         Coordinates, in the units in which the radius is measured.
     counts : integer array of shape (c, t)
-        Additive statistics, not negative. Any integer or boolean dtype goes in; an index holds
-        the narrowest that will do, because a query is as fast as memory, and adds them up in int64.
+        Additive, non-negative statistics. Any integer or boolean dtype is accepted; an index stores
+        the narrowest one, because memory limits the speed of queries, and adds in int64.
     shifts : Shifts or None
-        Distorted trials, if there are any. A point with trials of several shifts is one
-        place per shift.
+        Distorted trials, if any. A point whose trials have several shifts is one place per shift.
     """
 
     axes: Floats
@@ -114,16 +113,16 @@ class Places(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of counts, the lattice aside."""
+        """Number of counts, without the lattice."""
         return len(self.counts)
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first point of the lattice in use, and the number of them."""
+        """The first lattice point in use, and the number of points."""
         return (0, 0) if self.shifts is None else self.shifts.span()
 
     def widened(self, width: int) -> Places:
-        """Return a copy with more statistics, 0 for all trials here."""
+        """Return a copy with more statistics, which are 0 for all places."""
         return Places(
             self.axes.copy(),
             np.pad(self.counts, [(0, width - len(self.counts)), (0, 0)]),
@@ -131,15 +130,14 @@ class Places(NamedTuple):
         )
 
     def where(self, mask: npt.NDArray[np.bool_] | slice) -> Places:
-        """Return the places selected by a mask or a slice, one row per axis, as kernels need it."""
+        """Return the selected places, with each axis contiguous as kernels need it."""
         shifts = None if self.shifts is None else self.shifts.taken(mask)
         return Places(np.ascontiguousarray(self.axes[:, mask]), self.counts[:, mask], shifts)
 
     def sorted_by(self, order: npt.NDArray[Any]) -> Places:
-        """Return the places in this order, equal neighbours joined, counts narrowed.
+        """Return the places in this order, with equal neighbours joined and counts narrowed.
 
-        The axes' array is reordered in place, an axis at a time, to save a copy of the
-        largest array there is.
+        The axes are reordered in place, one at a time, to avoid a copy of the largest array.
         """
         for axis in self.axes:
             axis[:] = axis[order]
@@ -151,7 +149,7 @@ class Places(NamedTuple):
         return Places(axes, np.ascontiguousarray(_narrowed(counts)), shifts)
 
     def joined(self) -> Places:
-        """Return the places with equal neighbours made one: their counts are added."""
+        """Return the places with equal neighbours merged and their counts added."""
         fresh = np.ones(self.size, dtype=np.bool_)
         np.any(self.axes[:, 1:] != self.axes[:, :-1], axis=0, out=fresh[1:])
         if self.shifts is not None:
@@ -172,24 +170,24 @@ class Places(NamedTuple):
 
 
 def _narrowed(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the counts in the narrowest signed integers that hold them."""
+    """Return the counts in the narrowest signed integers that can hold them."""
     return counts.astype(narrowest(int(counts.max(initial=0))), copy=False)
 
 
 def narrowest(most: int) -> type[np.signedinteger[Any]]:
-    """Return the narrowest signed integers that hold numbers up to this one."""
+    """Return the narrowest signed integer type that can hold numbers up to `most`."""
     kinds = (np.int8, np.int16, np.int32)
     return next((kind for kind in kinds if most <= np.iinfo(kind).max), np.int64)
 
 
 def padded(counts: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    """Return the counts with rows of 0 added, up to this many."""
+    """Return the counts with rows of zeros added, up to `width` rows."""
     missing = np.zeros((width - len(counts), *counts.shape[1:]), dtype=counts.dtype)
     return np.concatenate([counts, missing])
 
 
 def concatenate(parts: list[Places]) -> Places:
-    """Return all places of the parts in new arrays, statistics that a part lacks as 0."""
+    """Return all places of the parts in new arrays; statistics that a part lacks are 0."""
     width = max(part.width for part in parts)
     return Places(
         np.concatenate([part.axes for part in parts], axis=1),
@@ -211,7 +209,7 @@ def _concatenated_shifts(parts: list[Places]) -> Shifts | None:
 
 
 def metric_code(metric: str, d: int) -> int:
-    """Return the number by which kernels know the metric; one dimension has only one."""
+    """Return the kernels' code of a metric; in one dimension all are the same."""
     return CHEBYSHEV if d == 1 else METRICS[metric]
 
 
@@ -221,7 +219,7 @@ def limit(radius: float, metric: int) -> float:
 
 
 class Index(Protocol):
-    """Sums over windows. An index never changes once it is built."""
+    """Sums over windows. An index is immutable."""
 
     @property
     def places(self) -> Places:
@@ -233,18 +231,18 @@ class Index(Protocol):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first point of the lattice among the sums, and the number of them."""
+        """The first lattice point among the sums, and the number of points."""
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> Index:
-        """Index the places, whose arrays now belong to the index.
+        """Index the places, and take ownership of their arrays.
 
-        `presorted` says that they are a few runs, each in the index's order already, which
-        some sorts finish in linear time.
+        `presorted` says that they consist of a few runs that are already in the index's order,
+        which some sorting algorithms finish in linear time.
         """
 
     def sums(self, queries: Floats, radius: float) -> Ints:
         """Return the sums within `radius` of each of the (m, d) queries.
 
-        An array (m, c + n): the counts, and the n points of the lattice in use.
+        An array (m, c + n): the counts, and the n lattice points in use.
         """

@@ -1,4 +1,4 @@
-"""Every trial compared with every query: slow, plain NumPy, the oracle of the other indexes."""
+"""Every trial compared with every query: slow, plain NumPy, the oracle for the other indexes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from betafield import lattice
 from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, Floats, Ints, Places, limit
 
-# Distances held in memory at once.
+# Number of distances in memory at once.
 BLOCK = 1 << 22
 
 
@@ -41,7 +41,7 @@ class Brute:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first point of the lattice among the sums, and the number of them."""
+        """The first lattice point among the sums, and the number of points."""
         return self.places.span
 
     def sums(self, queries: Floats, radius: float) -> Ints:
@@ -55,7 +55,7 @@ class Brute:
         return np.concatenate([np.empty((0, len(statistics)), np.int64), *blocks])
 
     def _statistics(self) -> Ints:
-        """Return the counts of each place and its shares in the lattice, one row per statistic."""
+        """Return the counts of each place and its lattice shares, one row per statistic."""
         counts, shifts = self.places.counts, self.places.shifts
         if shifts is None:
             return counts

@@ -1,12 +1,12 @@
 """Indexes of doubling sizes: cheap inserts, exact answers, merging.
 
-The logarithmic method. A forest is a list of indexes, each larger than all after it taken
-together; new places join every index that is not, in one build. A trial thus moves to an
-index of at least twice the size each time it moves, log₂(t) times at most, and a query
-sums over at most log₂(t) indexes. Sums are integers: how the trials are spread over the
-indexes cannot be seen in the answer.
+This is the logarithmic method. A forest is a list of indexes, each larger than all later ones
+together; new places and the indexes that would violate this are built into one. So each time a
+trial moves, it moves to an index of at least twice the size, at most log₂(t) times, and a query
+sums over at most log₂(t) indexes. Sums are integers, so answers do not depend on how the trials are
+distributed over the indexes.
 
-Small batches wait, as they came, until the first query: a stream of them costs one build.
+Small batches are kept as they are until the first query, so a stream of them costs one build.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from betafield.windows.kdtree import KDTree
 from betafield.windows.line import Line
 from betafield.windows.zorder import visiting_order
 
-# Statistics for which prefix sums pay.
+# Number of statistics up to which prefix sums pay off.
 FEW = 8
 
 
 class Limits(NamedTuple):
-    """When a forest builds an index, and how it asks one. No answer depends on it, only its time.
+    """When a forest builds an index, and how it queries one. This affects only speed, not answers.
 
     Parameters
     ----------
     small : int
-        Indexes up to this size are rebuilt rather than kept apart, which is as fast as building
+        Indexes up to this size are rebuilt rather than kept separate, which is as fast as building
         one.
     batch : int
-        Larger batches are indexed at once.
+        Larger batches are indexed immediately.
     waiting : int
-        Batches that may wait for the first query.
+        Number of batches that may wait for the first query.
     rows : int
-        Rows that may wait: rows at one place are joined only when they are indexed.
+        Number of rows that may wait: rows at one place are joined only when they are indexed.
     pairs, times : int
-        Pairs of a query and a row that waits which are compared one by one, and how often, before
-        an index is built: a first answer needs nothing compiled.
+        How many pairs of a query and a waiting row may be compared directly, and how often, before
+        an index is built: a first answer then needs no compilation.
     chunk : int
-        Queries for which a thread of their own pays.
+        Number of queries that justify another thread.
     """
 
     small: int = 1 << 10
@@ -61,16 +61,16 @@ USUAL = Limits()
 
 
 class Forest:
-    """The sums of all trials seen, by place. `insert` and `merge` return a new forest.
+    """The sums of all trials, by place. `insert` and `merge` return a new forest.
 
     Parameters
     ----------
     d : int
         Number of dimensions.
     metric : {"euclidean", "chebyshev", "manhattan"}
-        Distance in which windows are round.
+        The distance that defines windows.
     limits : Limits
-        When it builds an index, and how it asks one.
+        When it builds an index, and how it queries one.
 
     Examples
     --------
@@ -89,17 +89,17 @@ class Forest:
         self.limits = limits
         self.totals: Ints = np.zeros(0, dtype=np.int64)
         self.distorted = 0
-        # One attribute, replaced whole: threads see the indexes built and nothing waiting, or
-        # the previous state, whose waiting batches are never changed.
+        # One attribute, replaced as a whole: threads see either the new indexes with nothing
+        # waiting, or the previous state, whose waiting batches never change.
         self._state: tuple[tuple[Index, ...], tuple[Places, ...]] = ((), ())
-        # Rows of the batches that wait, as long as any do.
+        # Number of rows in the waiting batches, if there are any.
         self._waiting_rows = 0
-        # How often waiting trials were compared one by one. Only this changes in place: of two
-        # threads one may not be counted, and the index is then built one question later.
+        # How often waiting trials were compared directly. Only this is changed in place: a race
+        # between two threads may lose a count, and the index is then built one query later.
         self._looked = 0
 
     def insert(self, batch: Places) -> Forest:
-        """Return the forest with these places too. Their arrays now belong to it."""
+        """Return a forest that includes these places, and take ownership of their arrays."""
         built, waiting = self._state
         grown = self._grown(
             batch.counts.sum(axis=1, dtype=np.int64),
@@ -114,20 +114,20 @@ class Forest:
         return grown
 
     def merge(self, other: Forest) -> Forest:
-        """Return the forest of both forests' trials."""
+        """Return a forest with the trials of both."""
         grown = self._grown(other.totals, other.distorted)
         grown._state = self._settled([*self.indexes, *other.indexes]), ()
         return grown
 
     @property
     def parts(self) -> tuple[list[Places], list[Places]]:
-        """The places of each index, and the batches that wait, from which `of` makes it again."""
+        """The places of each index, and the waiting batches; `of` rebuilds the forest from them."""
         built, waiting = self._state
         return [index.places for index in built], list(waiting)
 
     @classmethod
     def of(cls, d: int, metric: str, built: list[Places], waiting: list[Places]) -> Forest:
-        """Return the forest that has these parts: the same indexes, the same sums of floats.
+        """Return the forest with these parts: the same indexes, the same sums of floats.
 
         Examples
         --------
@@ -148,32 +148,32 @@ class Forest:
 
     @property
     def indexes(self) -> tuple[Index, ...]:
-        """The indexes, the largest first."""
+        """The indexes, largest first."""
         built, waiting = self._state
         if waiting:
-            # Joined into new arrays: other forests may wait for the same batches.
+            # Joined into new arrays, because other forests may share the same batches.
             built = self._settled([*built, concatenate(list(waiting))])
             self._state = built, ()
         return built
 
     @property
     def places(self) -> list[Places]:
-        """The places of each index; a place may stand in several of them."""
+        """The places of each index; a place may appear in several of them."""
         return [index.places for index in self.indexes]
 
     @property
     def size(self) -> int:
-        """Number of places, those in several indexes counted in each."""
+        """Number of places; a place counts once per index that has it."""
         return sum(places.size for places in self.places)
 
     @property
     def width(self) -> int:
-        """Number of counts, the lattice of shifts aside."""
+        """Number of counts, without the lattice of shifts."""
         return self.totals.size
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first point of the lattice that distorted trials reach, and the number of them."""
+        """The first lattice point that distorted trials reach, and the number of points."""
         used = [(first, first + n) for first, n in (index.span for index in self.indexes) if n]
         if not used:
             return 0, 0
@@ -182,17 +182,17 @@ class Forest:
 
     @property
     def has_sizes(self) -> bool:
-        """Whether any distorted trial counts for more or less than one."""
+        """Whether any distorted trial has a weight other than 1."""
         shifts = (places.shifts for places in self.places)
         return any(each is not None and each.size is not None for each in shifts)
 
     def sums(self, queries: Floats, radius: float, n_jobs: int | None = None) -> Ints:
         """Return (m, width + n): the sums within `radius` of each of the (m, d) queries.
 
-        The counts, and the n points of the lattice that `span` names, in units of 1/UNIT.
+        The columns are the counts and the n lattice points of `span`, in units of 1/UNIT.
 
-        Queries are visited in a spatial order, so that each finds in the processor's cache
-        what the one before it used; the answers come in the caller's order.
+        Queries are visited in a spatial order, so that the data for each are often still in the
+        processor's cache; answers are in the caller's order.
         """
         if self._has_few(len(queries)):
             self._looked += 1
@@ -210,10 +210,10 @@ class Forest:
         run(answer, len(queries), n_jobs, self.limits.chunk)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
-        return out.take(back, axis=0)  # three times as fast as putting rows where they belong
+        return out.take(back, axis=0)  # three times as fast as scattering the rows
 
     def _has_few(self, queries: int) -> bool:
-        """Return whether all trials wait, and looking at all of them is quick."""
+        """Return whether all trials are waiting and few enough to compare directly."""
         built, waiting = self._state
         pairs, most = queries * self._waiting_rows, self.limits
         if built or not waiting or self._looked >= most.times or pairs > most.pairs:
@@ -222,12 +222,12 @@ class Forest:
         return all(part.shifts is None and len(part.counts) == width for part in waiting)
 
     def _added(self, span: tuple[int, int], parts: list[Ints]) -> Ints:
-        """Return the sums of all indexes, given those of each."""
+        """Return the sums over all indexes, given those of each."""
         aligned = map(functools.partial(self._aligned, span), parts, self.indexes)
         return functools.reduce(np.add, aligned)
 
     def _aligned(self, span: tuple[int, int], part: Ints, index: Index) -> Ints:
-        """Return the sums of an index, with the points of the lattice that all together reach."""
+        """Return the sums of an index, aligned to the lattice points of all indexes."""
         if index.span == span:
             return part
         out = np.zeros((len(part), self.width + span[1]), dtype=np.int64)
@@ -237,7 +237,7 @@ class Forest:
         return out
 
     def _grown(self, totals: Ints, distorted: int) -> Forest:
-        """Return a forest still without trials, whose totals are ours and those given."""
+        """Return a forest without places, whose totals are this one's plus those given."""
         forest = Forest(self.d, self.metric, self.limits)
         width = max(self.width, totals.size)
         forest.totals = padded(self.totals, width) + padded(totals, width)
@@ -245,7 +245,7 @@ class Forest:
         return forest
 
     def _settled(self, parts: list[Index | Places]) -> tuple[Index, ...]:
-        """Return indexes of these parts, joined until each is larger than all after it."""
+        """Return indexes of these parts, joined until each is larger than all later ones."""
         width = max(len(_places(part).counts) for part in parts)
         parts = [p if len(_places(p).counts) == width else _places(p).widened(width) for p in parts]
         parts.sort(key=_size)
@@ -276,8 +276,8 @@ class Forest:
 class Standing:
     """Queries that are asked repeatedly while trials arrive.
 
-    A forest keeps a large index until it has grown by as many trials again. So the answers of large
-    indexes can be kept too, and only small ones are asked again.
+    A forest keeps a large index until as many trials again have arrived. So the answers of large
+    indexes can be cached, and only small ones are queried again.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class Standing:
         self._last: tuple[float, list[tuple[Index, Ints]]] = (0.0, [])
 
     def sums(self, forest: Forest, radius: float) -> Ints:
-        """Return what `forest.sums(queries, radius)` would."""
+        """Return the same as `forest.sums(queries, radius)`."""
         known = self._last[1] if self._last[0] == radius else []
         indexes, span = forest.indexes, forest.span
         parts = [self._of(index, radius, known) for index in indexes]
@@ -309,7 +309,7 @@ class Standing:
         return out
 
     def _of(self, index: Index, radius: float, known: list[tuple[Index, Ints]]) -> Ints:
-        """Return the sums of one index, which may be known."""
+        """Return the sums of one index, from the cache if possible."""
         kept = (sums for other, sums in known if other is index)
         sums = next(kept, None)
         return index.sums(self._ordered, radius) if sums is None else sums

@@ -2,8 +2,8 @@
 
 Layout
 ------
-Places are sorted by z-order code (`zorder`), so that every node is a range [start, stop) of
-consecutive places. `Nodes` holds the tree as arrays; node 0 is the root.
+Places are sorted by z-order code (`zorder`), so every node is a range [start, stop) of consecutive
+places. `Nodes` stores the tree as arrays; node 0 is the root.
 
     child[i]          the first of the two children of i, the other is child[i] + 1;
                       LEAF for a leaf
@@ -14,21 +14,21 @@ consecutive places. `Nodes` holds the tree as arrays; node 0 is the root.
 Invariants
 ----------
 1. The children of a node split its range at the highest bit in which its codes differ, that
-   is at the middle of a cell; ranges of one code are halved. So depth is at most 64 plus the
-   logarithm of the number of places.
+   is at the middle of a cell; ranges with a single code are halved. So depth is at most 64 plus
+   the logarithm of the number of places.
 2. A child comes after its parent, so sums and boxes are filled from the last node to the first.
 3. A leaf has at most LEAF_SIZE places.
 
 Query
 -----
-Start at the root. A node whose box lies inside the window is added whole, one that lies
-outside is dropped, one that crosses the border is opened; only leaves on the border have
-their places looked at. Queries go down the tree in groups of neighbours, each node with those
-whose border it crosses, so that it is fetched from memory once per group.
+The search starts at the root. A node whose box lies inside the window is added as a whole, one that
+lies outside is dropped, and one that crosses the border is opened; only in leaves on the border are
+individual places checked. Queries descend the tree in groups of neighbours, each node with the
+queries whose border crosses it, so it is fetched from memory once per group.
 
-Rounding cannot make this differ from asking each place: subtracting, squaring and adding are
-monotone in floating point too, so the nearest and the farthest corner of a box bound the
-computed reach of each place in it.
+Rounding cannot make the result differ from checking each place: subtraction, squaring and addition
+are monotone in floating point too, so the nearest and farthest corners of a box bound the computed
+reach of each place in it.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from betafield.windows.marks import Marks, add_shares, marked, share_out
 from betafield.windows.zorder import Codes, codes
 
 LEAF = -1
-# Opening a node costs about as much as looking at this many places, which SIMD does fast.
+# Opening a node costs about as much as checking this many places, which SIMD does fast.
 LEAF_SIZE = 96
-# Queries that go down the tree together: many share a node, and their list stays in the cache.
+# Queries that descend together: many share a node, and their list stays in the cache.
 GROUP = 64
-# One level of the tree leaves at most one open sibling on the stack.
+# Each level of the tree leaves at most one open sibling on the stack.
 MAX_DEPTH = 160
 
 
 class Nodes(NamedTuple):
-    """The tree as arrays; the module's docstring says what they hold.
+    """The tree as arrays, described in the module's docstring.
 
-    `used` lists the counts that are not 0 everywhere: only these are looked at in leaves.
+    `used` lists the counts that are not 0 everywhere; only these are summed in leaves.
     """
 
     child: npt.NDArray[np.int32]
@@ -69,7 +69,7 @@ class Nodes(NamedTuple):
 
 @dataclass(frozen=True)
 class KDTree:
-    """Sums over windows in d dimensions, adding whole nodes that lie inside.
+    """Sums over windows in d dimensions; nodes inside a window are added as a whole.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class KDTree:
 
     @classmethod
     def build(cls, places: Places, metric: int, presorted: bool = False) -> KDTree:
-        """Sort the places along the z-order curve and sum them up."""
+        """Sort the places along the z-order curve and sum them."""
         code = codes(places.axes)
         order = _order(code, places, presorted)
         code = code[order]
@@ -115,27 +115,27 @@ class KDTree:
         axes, counts, shifts = self.places
         marks = marked(shifts, self.span[0], LEAF_SIZE)
         reach = limit(radius, self.metric)
-        # Another order of memory would be compiled anew.
+        # Any other memory layout would trigger another compilation.
         queries = np.ascontiguousarray(queries)
         _sums(self.nodes, axes, counts, marks, queries, reach, self.metric, out)
         return out
 
 
 def _order(code: Codes, places: Places, presorted: bool) -> npt.NDArray[np.intp]:
-    """Return the order by code; trials of one shift at one point come together."""
+    """Return the order by code, with trials of one shift at one point next to each other."""
     if places.shifts is not None:
         return np.lexsort((*places.shifts.alike(), code))
     return np.argsort(code, kind="stable" if presorted else None)
 
 
 def _shared(code: Codes, axes: Floats) -> Codes:
-    """Return the codes that several points share, being too near for the grid."""
+    """Return the codes shared by several points that are too close for the grid."""
     pairs = np.flatnonzero(code[1:] == code[:-1])
     return code[pairs[np.any(axes[:, pairs] != axes[:, pairs + 1], axis=0)]]
 
 
 def _brought_together(code: Codes, shared: Codes, places: Places) -> Places:
-    """Return places sorted by code with equal ones joined, which others of their code kept apart.
+    """Return places with equal ones joined, also if others with the same code separated them.
 
     Otherwise a stream of trials at few places would take as much memory as its trials.
     """
@@ -148,7 +148,7 @@ def _brought_together(code: Codes, shared: Codes, places: Places) -> Places:
 
 
 def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
-    """Return child, start and stop of every node over these sorted codes."""
+    """Return child, start and stop of every node for these sorted codes."""
     room, made = 4 * (code.size // LEAF_SIZE) + 2, -1
     while made < 0:
         child = np.full(room, LEAF, dtype=np.int32)
@@ -160,7 +160,7 @@ def _split(code: Codes) -> tuple[npt.NDArray[np.int32], Ints, Ints]:
 
 @kernel
 def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: Ints) -> int:
-    """Fill in the nodes; return their number, or -1 where there is no room for all."""
+    """Fill in the nodes; return their number, or -1 if there is not enough room."""
     start[0], stop[0] = 0, code.size
     node, made = 0, 1
     while node < made:
@@ -178,7 +178,7 @@ def _split_into(code: Codes, child: npt.NDArray[np.int32], start: Ints, stop: In
 
 @kernel
 def _middle(code: Codes, start: int, stop: int) -> int:
-    """Return where the highest bit that differs in the range turns from 0 to 1."""
+    """Return where the highest differing bit in the range turns from 0 to 1."""
     differ = code[start] ^ code[stop - 1]
     if differ == np.uint64(0):
         return (start + stop) >> 1
@@ -211,7 +211,7 @@ def _summed(
 
 @kernel
 def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any], marks: Marks | None) -> None:
-    """Take boxes and sums of leaves from their places, of other nodes from their children."""
+    """Compute boxes and sums: of leaves from their places, of others from their children."""
     child, box, sums = nodes.child, nodes.box, nodes.sums
     for node in range(child.size - 1, -1, -1):
         first = child[node]
@@ -233,7 +233,7 @@ def _fill(nodes: Nodes, axes: Floats, counts: npt.NDArray[Any], marks: Marks | N
 
 @inlined
 def _fill_leaf(nodes: Nodes, node: int, axes: Floats, counts: npt.NDArray[Any]) -> None:
-    """Take the box of a leaf and the sums of its counts from its places."""
+    """Compute the box of a leaf and the sums of its counts from its places."""
     box, sums = nodes.box, nodes.sums
     for k in range(axes.shape[0]):
         for i in range(nodes.start[node], nodes.stop[node]):
@@ -257,14 +257,14 @@ def _sums(
 ) -> None:
     child = nodes.child
     reach, inside = np.empty(LEAF_SIZE), np.empty(LEAF_SIZE, dtype=np.int64)
-    # A frame is a node to open and where in `crossing` the queries stand whose border it meets.
+    # A frame is a node to open and the range in `crossing` of the queries whose border it crosses.
     frames = np.empty((MAX_DEPTH, 3), dtype=np.int64)
     crossing = np.empty(2 * GROUP * MAX_DEPTH, dtype=np.int64)
     for start in range(0, queries.shape[0], GROUP):
         begin, end, top = 0, min(GROUP, queries.shape[0] - start), 0
         for j in range(end):
             crossing[j] = start + j
-        # The root is treated like every other node: as the only child of a node above it.
+        # Treat the root like any other node, as the only child of a node above it.
         first, last = 0, 1
         while True:
             room = end
@@ -294,7 +294,7 @@ def _sums(
             if top == 0:
                 break
             top -= 1
-            # What stands behind this frame's queries belongs to frames done with.
+            # Entries after this frame's queries belong to frames that are done.
             first, begin, end = child[frames[top, 0]], frames[top, 1], frames[top, 2]
             last = first + 2
 
@@ -312,9 +312,9 @@ def _meet(
     room: int,
     out: Ints,
 ) -> int:
-    """Add the node to those queries from begin to end whose window holds it whole.
+    """Add the node to those queries from begin to end whose window contains it.
 
-    Those whose border it crosses are listed from `room` on; return where their list ends.
+    Queries whose border crosses it are listed from `room` on; return the end of that list.
     """
     for j in range(begin, end):
         i = crossing[j]
@@ -343,7 +343,7 @@ def _look(
     inside: Ints,
     out: Ints,
 ) -> None:
-    """Add those places of a leaf that lie in the windows of the queries near it."""
+    """Add the places of a leaf that lie in the windows of the queries near it."""
     start, stop = nodes.start[node], nodes.stop[node]
     if marks is not None and near.size:
         share_out(marks, start, stop)
@@ -361,7 +361,7 @@ def _look(
 
 @inlined
 def corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tuple[float, float]:
-    """Return the reach of the nearest and of the farthest point of a node's box."""
+    """Return the reach of the nearest and the farthest point of a node's box."""
     nearest = farthest = 0.0
     for k in range(queries.shape[1]):
         q = queries[i, k]
@@ -378,7 +378,7 @@ def corners(box: Floats, node: int, queries: Floats, i: int, metric: int) -> tup
     return nearest, farthest
 
 
-# The places of a leaf, an axis at a time: loops without branches, which compile to SIMD.
+# Places of a leaf, one axis at a time: loops without branches, which compile to SIMD.
 
 
 @inlined

@@ -1,16 +1,17 @@
 """One dimension: sorted places and prefix sums.
 
-A window [q − r, q + r] is a run of consecutive places, so its sums are the difference of two
-prefix sums, whatever it holds; only its two ends must be found. Prefix sums take eight bytes per
-statistic and place, so this is for few statistics, and not for distorted trials.
+A window [q − r, q + r] is a run of consecutive places, so its sums are the difference of two prefix
+sums; only its two ends have to be found. Prefix sums take eight bytes per statistic and place, so
+this suits few statistics and no distorted trials.
 
-With many places, speed is limited by memory, not by arithmetic. `levels[0]` holds the places,
-each further level every eighth of the one before, until a level fits in the processor's cache.
-That level is galloped through from where the previous query ended, because queries come almost
-sorted from the forest; further down, the eight candidates are compared without a branch. Each
-level is a loop of its own over the queries, so that loads for many queries overlap.
+With many places, speed is limited by memory, not by arithmetic. `levels[0]` holds the places, and
+each further level holds every eighth value of the previous one, until a level fits in the
+processor's cache. That level is searched by galloping from the end of the previous query, because
+queries come almost sorted from the forest; further down, the eight candidates are compared without
+branches. Each level has its own loop over the queries, so that memory loads for many queries
+overlap.
 
-NumPy finds the same ends for few queries, because users wait for compilers.
+For few queries, NumPy finds the same ends, to avoid the wait for compilation.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from betafield.windows.base import Floats, Ints, Places
 
 BLOCK = 8
 CACHED = 1 << 16
-# Queries up to which no kernel is compiled.
+# Number of queries up to which no kernel is compiled.
 FEW = 1 << 12
 
 
 @dataclass(frozen=True)
 class Line:
-    """Sorted places of one axis, levels to find them, and `before[i]`, the sums before the i-th.
+    """Sorted places of one axis, search levels, and `before[i]`, the sums before the i-th place.
 
     Up to `few` queries are answered without a kernel.
 
@@ -54,7 +55,7 @@ class Line:
     def build(
         cls, places: Places, metric: int, presorted: bool = False, cached: int = CACHED
     ) -> Line:
-        """Sort the places and add up their counts; the last level has `cached` places at most."""
+        """Sort the places and sum their counts; the last level has at most `cached` places."""
         order = np.argsort(places.axes[0], kind="stable" if presorted else None)
         places = places.sorted_by(order)
         before = np.zeros((places.size + 1, len(places.counts)), dtype=np.int64)
@@ -66,7 +67,7 @@ class Line:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The part of the lattice among the sums: none."""
+        """The lattice points among the sums: none."""
         return 0, 0
 
     @property
@@ -77,7 +78,7 @@ class Line:
 
     def sums(self, queries: Floats, radius: float) -> Ints:
         """Return (m, c): the sums of the counts within `radius` of each query."""
-        # x − q >= −r, as a strict comparison: x − q > the float below −r.
+        # x − q >= −r as a strict comparison: x − q > the float below −r.
         outside = float(np.nextafter(-radius, -np.inf))
         if len(queries) <= self.few:
             bounds = np.array([[outside], [radius]])
@@ -92,8 +93,8 @@ class Line:
     def _first_above(self, queries: Floats, bound: float) -> Ints:
         """Return, for each query q, the first i with xs[i] − q > bound.
 
-        Like every index this compares x − q with the radius, and not x with q + r, which
-        rounds differently; x − q never falls along sorted places, so searching is exact.
+        Like every index, this compares x − q with the radius, not x with q + r, which rounds
+        differently; x − q never decreases along sorted places, so the search is exact.
         """
         qs, ends = queries[:, 0], np.empty(len(queries), dtype=np.int64)
         _gallop(self.levels[-1], qs, bound, ends)
@@ -105,13 +106,13 @@ class Line:
 def _searched(xs: Floats, queries: Floats, bounds: Floats) -> Ints:
     """Return the first i with xs[i] − q > bound, for (m,) queries and (k, 1) bounds at once.
 
-    Searching for q + bound finds it but for rounding; those that are wrong are found by bisection.
+    Searching for q + bound is right up to rounding; wrong results are corrected by bisection.
     """
     if not xs.size:
         return np.zeros((len(bounds), len(queries)), dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):  # queries may be infinite
         ends = xs.searchsorted(queries + bounds, side="right")
-        # Neighbours are looked up where they are: a copy of all places would cost more than asking.
+        # Neighbours are looked up individually, because copying all places would cost more.
         is_above = (ends == xs.size) | (xs.take(ends, mode="clip") - queries > bounds)
         is_within = (ends == 0) | (xs.take(ends - 1, mode="clip") - queries <= bounds)
         is_right = is_above & is_within
@@ -122,7 +123,7 @@ def _searched(xs: Floats, queries: Floats, bounds: Floats) -> Ints:
 
 
 def _bisected(xs: Floats, queries: Floats, bound: Floats) -> Ints:
-    """Return the same for a bound per query, by comparing x − q with it only."""
+    """Return the same for one bound per query, by comparing only x − q with it."""
     low = np.zeros(len(queries), dtype=np.int64)
     high = np.full(len(queries), xs.size, dtype=np.int64)
     last = max(xs.size - 1, 0)
@@ -135,7 +136,7 @@ def _bisected(xs: Floats, queries: Floats, bound: Floats) -> Ints:
 
 @kernel
 def _gallop(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
-    """Find the first x above the bound, starting where the query before found its own."""
+    """Find the first x above the bound, starting from the result of the previous query."""
     low = 0
     for i in range(queries.size):
         q = queries[i]
@@ -160,7 +161,7 @@ def _gallop(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
 
 @kernel
 def _descend(xs: Floats, queries: Floats, bound: float, ends: Ints) -> None:
-    """Turn the first x above the bound of the level above into that of this level."""
+    """Convert the first x above the bound at the level above into that of this level."""
     for i in range(queries.size):
         start = max(ends[i] - 1, 0) * BLOCK
         inside = 0

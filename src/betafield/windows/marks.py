@@ -1,7 +1,7 @@
-"""Shares of distorted trials in the lattice, for kernels: what `lattice.weights` says, compiled.
+"""Lattice shares of distorted trials, for kernels: a compiled `lattice.weights`.
 
-A place keeps the shift of its trials, and what they share out is computed where it is needed:
-that takes a tenth of the memory, and some tens of instructions.
+A place stores the shift of its trials, and their shares are computed when needed: that takes a
+tenth of the memory, and a few dozen instructions.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from betafield._jit import inlined
 from betafield.lattice import INVERSES, MIDDLE, POINTS, STEP, UNIT
 from betafield.windows.base import Floats, Ints, Shifts
 
-# As an array, because a loop over a tuple is unrolled at the price of a longer compilation.
+# An array, because a loop over a tuple would be unrolled and compile more slowly.
 _INVERSES = np.array(INVERSES)
 
 
 class Marks(NamedTuple):
-    """The shifts of places as kernels read them, with room for the shares of one leaf.
+    """The shifts of places for kernels, with buffers for the shares of one leaf.
 
-    `size` is empty where all are 1; `first` is the first point of the lattice in use. The j-th
-    place of the leaf has `units[j, i]` in the point first + at[j] + i; `x` and `below` are
-    scratch. One call of a kernel has one of these: threads do not share the room.
+    `size` is empty if all are 1; `first` is the first lattice point in use. The j-th place of the
+    leaf has `units[j, i]` at the lattice point first + at[j] + i; `x` and `below` are scratch
+    space. Each kernel call has its own object, because threads must not share buffers.
     """
 
     values: Floats
@@ -38,7 +38,7 @@ class Marks(NamedTuple):
 
 
 def marked(shifts: Shifts | None, first: int, n: int) -> Marks | None:
-    """Return the shifts, with room for the shares of n places."""
+    """Return the shifts, with buffers for the shares of n places."""
     if shifts is None:
         return None
     return Marks(
@@ -55,7 +55,7 @@ def marked(shifts: Shifts | None, first: int, n: int) -> Marks | None:
 
 @inlined
 def add_shares(marks: Marks, j: int, points: Ints) -> None:
-    """Add what the j-th place of the leaf shares out to the points of the lattice in use."""
+    """Add the shares of the leaf's j-th place to the lattice points in use."""
     at = marks.at[j]
     for i in range(POINTS):
         points[at + i] += marks.units[j, i]
@@ -63,10 +63,10 @@ def add_shares(marks: Marks, j: int, points: Ints) -> None:
 
 @inlined
 def share_out(marks: Marks, start: int, stop: int) -> None:
-    """Compute the shares of the places from start to stop, those without trials too.
+    """Compute the shares of the places from start to stop, including those without trials.
 
-    An order of loops that compiles to SIMD; the arithmetic is that of `lattice.weights`, term
-    by term, and so are the bits.
+    The order of the loops lets them compile to SIMD; the arithmetic is that of `lattice.weights`,
+    term by term, so the result is bit-identical.
     """
     n = stop - start
     at, units, x, below = marks.at, marks.units, marks.x, marks.below

@@ -1,12 +1,12 @@
-"""An order in which near points are neighbours: the z-order (Morton) curve.
+"""An order in which nearby points tend to be neighbours: the z-order (Morton) curve.
 
-A point's code interleaves the bits of its coordinates on a grid, the first axis highest.
-Points that share the first b bits of their codes are those of one cell of a kd-tree that
-halves the axes in turn, so sorting by code is building that tree.
+A point's code interleaves the bits of its grid coordinates, the first axis highest. Points that
+share the first b bits of their codes form one cell of a kd-tree that halves the axes in turn, so
+sorting by code builds that tree.
 
-The grid has one step for all axes, hence cubic cells. It is aligned to powers of two: sets
-of points with about the same extent get the same grid, their codes can be compared, and
-joining them is a merge of sorted runs.
+The grid has one step for all axes, so its cells are cubes. It is aligned to powers of two: sets of
+points with about the same extent get the same grid, so their codes can be compared, and joining
+them merges sorted runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from betafield.windows.base import Floats
 Codes = npt.NDArray[np.uint64]
 CODE_BITS = 64
 BYTE = 8
-# Extents below this are as good as none.
+# Smaller extents count as zero.
 TINY = 1e-280
 
 
@@ -43,8 +43,8 @@ def codes(axes: Floats) -> Codes:
     low, high = axes.min(axis=1), axes.max(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         extent = float(np.max(high - low))
-    # One point has one code; where the extent, or the number of cells in 1, overflows, one cell
-    # for all is correct, if slow.
+    # A single point has one code. If the extent, or the number of cells per unit, overflows, one
+    # cell for all is correct, though slow.
     if extent > TINY and np.isfinite(2.0 * extent):
         side = 2.0 ** np.ceil(np.log2(extent))
         bits = max(1, CODE_BITS // max(d, 2))
@@ -56,7 +56,7 @@ def codes(axes: Floats) -> Codes:
 
 
 def _bits16(x: Floats) -> npt.NDArray[np.uint16]:
-    """Return sixteen bits for points on a line, which grow with them; 0 for all if one is infinite.
+    """Return sixteen bits per point on a line, in the same order; all 0 if one is infinite.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def _bits16(x: Floats) -> npt.NDArray[np.uint16]:
 
 
 def visiting_order(axes: Floats) -> npt.NDArray[np.intp]:
-    """Return an order of the points along the curve, good to cells of 2⁻¹⁶ of their extent.
+    """Return an order of the points along the curve, to a resolution of 2⁻¹⁶ of their extent.
 
-    Sixteen bits are near enough to share a cache, and NumPy sorts them in linear time.
+    Sixteen bits are precise enough to share a cache, and NumPy sorts them in linear time.
     """
     if len(axes) == 1:
         return np.argsort(_bits16(axes[0]), kind="stable")
@@ -87,7 +87,7 @@ def visiting_order(axes: Floats) -> npt.NDArray[np.intp]:
 
 @functools.cache
 def _spread(d: int, bits: int) -> Codes:
-    """Return, for each byte, its bits set d apart; only as many bytes as a coordinate has."""
+    """Return, for each byte, its bits spaced d apart, for as many bits as a coordinate has."""
     table = np.zeros(1 << BYTE, dtype=np.uint64)
     byte = np.arange(1 << BYTE, dtype=np.uint64)
     for bit in range(min(BYTE, bits)):
