@@ -165,7 +165,7 @@ def problem(response: httpx.Response) -> str:
 
 
 def _waits() -> Iterator[float]:
-    """Yield random pauses that double on average, so that clients do not all return at once."""
+    """Yield growing, randomised pauses, so that clients do not all return at once."""
     wait = FIRST_WAIT
     while True:
         yield wait * random.uniform(0.5, 1.0)

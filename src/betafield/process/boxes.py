@@ -35,9 +35,9 @@ SCALES = ("range", "rank", "log")
 WRAPPED = {"period": CIRCLE, "longitude": LONGITUDE, "latitude": LATITUDE}
 # Most values of a feature at which ranks are stored.
 KNOTS = 1_024
-# Ranks are not tried if they differ from the range scale by at most this everywhere,
+# Ranks are tried only if somewhere they differ by more than this from the range scale.
 ALIKE = 0.1
-# nor if they differ by at most this many standard deviations of a proportion, ½/√t.
+# The difference must also exceed this many standard deviations of a proportion, ½/√t.
 DEVIATIONS = 2.8
 # Values of a feature processed at a time, and bins in which they are counted.
 LONG, BINS = 1 << 20, 256

@@ -54,8 +54,8 @@ SURE = 0.5
 CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
 # Whole places are left out if there are at least this many trials per place.
 REPEATED = 1.1
-# A column with fewer levels does not tell how much they vary: then a grid of these steps in log τ
-# and log σ_d is used, and at most so many processes on it are kept.
+# A column with fewer levels does not show how much they vary: then a grid of these steps in log τ
+# and log σ_d is used, and at most MOST_ON_GRID processes on it are kept.
 FEW_LEVELS, GRID, MOST_ON_GRID = 20, (-1.2, -0.6, 0.0, 0.6, 1.2), 16
 
 

@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.int64]
 def eliminated(
     P: Floats, weight: Floats, starts: Ints, low: Ints, ratio: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return U_c, R_c and B_c of all levels; the rows of level c are those between its `starts`."""
+    """Return U_c, R_c and B_c of all levels; the rows of level c begin at starts[c]."""
     L, k, m = len(starts) - 1, len(low), P.shape[1]
     U, R, B = np.zeros((L, k, k)), np.zeros((L, k, k)), np.zeros((L, k, m))
     some = np.empty(k)

@@ -23,7 +23,7 @@ from betafield.process.sums import Sums
 Floats = npt.NDArray[np.float64]
 Scale = tuple[str, ...]
 
-# Sets of units are kept if they are at most this many nats behind the best, and at most so many.
+# At most MOST sets of units are kept, none more than BEHIND nats behind the best.
 BEHIND, MOST = 7.0, 3
 # Up to this many features, units are tried per feature; with more, all have the same.
 FEW = 3

@@ -19,7 +19,7 @@ from betafield.server.problems import MEDIA_TYPE, Problem
 Scope = Any
 # Most bytes of a body, and most seconds until it has arrived.
 LARGEST, SLOWEST = 1 << 20, 20.0
-# Up to so many bytes are read and discarded, so that a client that sends too many gets the answer.
+# Excess bytes are read and discarded up to this size, so that the client still gets the answer.
 DRAINED = 1 << 24
 # Most tokens and addresses whose requests are counted at once.
 MOST_COUNTED = 10_000
