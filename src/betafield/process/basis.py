@@ -278,7 +278,7 @@ def _lowest(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Fl
 
 
 def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]:
-    """Return Σ weight over all frequencies, and its mean of −∂ log weight/∂ log ℓ per feature."""
+    """Return Σ weight over all frequencies, and the weighted mean of −∂ log weight/∂ log ℓ."""
     axes = [step * np.arange(math.ceil(math.sqrt(NOTHING / step)) + 1) ** 2.0 for step in steps]
     if smoothness is None:
         weights = [np.exp(-0.5 * u) for u in axes]

@@ -181,7 +181,7 @@ def _legendre(s: Floats, c: Floats, highest: int) -> Floats:
 
 
 def laid(points: Floats, stretch: Floats, kinds: Kinds) -> Floats:
-    """Return stretched points in a space with straight distances; ignored features are 0."""
+    """Return stretched points in a space with Euclidean distances; ignored features are 0."""
     return embedded(points, stretch, kinds, with_all=True) if kinds else points * stretch
 
 
@@ -191,7 +191,7 @@ def dimensions(kinds: Kinds, d: int) -> int:
 
 
 def embedded(points: Floats, stretch: Floats, kinds: Kinds, with_all: bool = False) -> Floats:
-    """Return stretched points in a space with straight distances, without ignored features.
+    """Return stretched points in a space with Euclidean distances, without ignored features.
 
     A line has one coordinate, a circle of circumference 1 two, and the sphere, which measures 1
     from pole to pole, three. Levels of categories, which come after the features, are lines.

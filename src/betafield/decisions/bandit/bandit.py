@@ -51,8 +51,8 @@ class FieldBandit:
     observed : mapping, default=None
         Features that are known before a pull and cannot be chosen, with (low, high) for each.
     model : SmoothBetaClassifier, default=None
-        Whose options to use; bounds are those of the features. None: one in which trials count
-        for less the farther they are, see `betafield.decisions.bandit.zoom`.
+        The model whose options to use; bounds are those of the features. None: a field in which
+        trials count for less the further away they are; see `betafield.decisions.bandit.zoom`.
     random_state : int, default=None
         The seed. The same seed and the same history give the same pulls. None: a random seed.
 

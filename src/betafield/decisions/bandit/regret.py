@@ -122,7 +122,7 @@ def simulate(
         other object with `arms`, `pull` and `update`.
     truth : callable
         The success probabilities at rows of features: of shape (m,), or (m, K) for K named arms.
-        If there are no features it receives one row without meaning.
+        If there are no features, it receives a single dummy row.
     n : int
         Number of pulls.
     seeds : iterable of int, default=range(5)

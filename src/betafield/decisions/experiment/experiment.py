@@ -38,7 +38,7 @@ class Experiment:
     ----------
     space : mapping of str to (low, high), Log, Integer or list of levels
         The features of a trial and their bounds. Levels are categories to the model: each has its
-        own effect on what all share.
+        own effect, added to the field that all share.
     goal : Everywhere, LevelSet, Maximize, Minimize or Compare
         What the trials are for.
     model : SmoothBetaClassifier, default=None
