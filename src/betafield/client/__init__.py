@@ -1,7 +1,7 @@
-"""A study on a server, asked and told from Python as an `Experiment` is.
+"""A study on a server, used from Python like an `Experiment`.
 
-`study` is what people use, `journal` keeps outcomes on disk until the server has them, `wire`
-repeats requests until they are answered.
+`study` is the object that users see, `journal` keeps outcomes on disk until the server has them,
+and `wire` repeats requests until they are answered.
 """
 
 from betafield.client.study import Study

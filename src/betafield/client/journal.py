@@ -1,12 +1,12 @@
 """Outcomes on disk until the server has them: lines of JSON, which are never changed.
 
-    {"key": …, "study": …, "path": …, "body": …}   what is to be sent
+    {"key": …, "study": …, "path": …, "body": …}   to be sent
     {"done": key}                                   the server has it
-    {"refused": key, "why": …}                      the server will not have it
+    {"refused": key, "why": …}                      the server has refused it
 
-A line is on disk before its outcome is sent. Whoever was killed while writing leaves a last line
-without an end; its outcome was never said to be kept, and the line is cut off. Everything else
-that does not consist of such lines is refused, and nothing is changed.
+A line is on disk before its outcome is sent. A process that is killed while writing leaves an
+incomplete last line; `tell` had not returned for its outcome, so the line is cut off. Any other
+file is refused and left unchanged.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ FIELDS = {"key": str, "study": str, "path": str, "body": dict}
 
 
 class Journal:
-    """What a study was told and the server may not have yet.
+    """The outcomes told to a study that the server may not have yet.
 
     Parameters
     ----------
     path : str or path
-        A file, made if there is none. One process at a time has it.
+        A file, created if it does not exist. Only one process at a time can open it.
     study : str
-        Name of the study; a journal of another one is refused.
+        Name of the study; the journal of another study is refused.
 
     Attributes
     ----------
     unsent : dict of str to dict
-        By key, the oldest first.
+        Entries by key, the oldest first.
     refused : list of dict
-        Those that the server will not have, and `why`.
+        Entries that the server has refused, with `why`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Journal:
     # Reading.
 
     def _read(self) -> int:
-        """Take in all whole lines, cut off what follows them, and return how long that is."""
+        """Read all complete lines, cut off the rest, and return the length of the file."""
         data = self.path.read_bytes()
         size = data.rfind(b"\n") + 1
         for number, line in enumerate(data[:size].splitlines(), 1):
@@ -126,22 +126,22 @@ class Journal:
     # Writing.
 
     def add(self, key: str, path: str, body: Mapping[str, Any]) -> None:
-        """Put on disk what is to be sent."""
+        """Write to disk what is to be sent."""
         entry = {"key": key, "study": self._study, "path": path, "body": dict(body)}
         self._write(entry)
         os.fsync(self._file)
         self.unsent[key] = entry
 
     def done(self, key: str) -> None:
-        """Say that the server has it.
+        """Record that the server has an entry.
 
-        A crash may lose this line; then it is sent again, and counts once.
+        A crash may lose this line; the entry is then sent again, and counts once.
         """
         self._write({"done": key})
         self._end(key, {})
 
     def refuse(self, key: str, why: str) -> None:
-        """Say that the server will not have it."""
+        """Record that the server has refused an entry."""
         line = {"refused": key, "why": why}
         self._write(line)
         self._end(key, line)
@@ -165,7 +165,7 @@ class Journal:
 
 
 def _opened(path: Path) -> int:
-    """Return the file, which is made if there is none; errors name the argument."""
+    """Open the file, creating it if necessary; errors name the argument."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:

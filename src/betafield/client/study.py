@@ -1,4 +1,4 @@
-"""Study: asks a server where to test next, and tells it what happened."""
+"""`Study`, which asks a server where to test next and tells it what happened."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ class Study:
     """A study on a server, with the methods of an `Experiment`.
 
     Requests that get no answer are repeated, and count once. With a journal, outcomes are on this
-    machine's disk before they are sent: if the network is away, `tell` returns, and they are sent
-    before the next `ask`, by `send()`, or when a `Study` with the same journal is closed.
+    machine's disk before they are sent: without a network, `tell` still returns, and outcomes are
+    sent before the next `ask`, by `send()`, or when a `Study` with the same journal is closed.
 
     Parameters
     ----------
     url : str
         The address of the study, `https://lab.example/studies/contrast`.
     token : str, default=None
-        What the study's owner gave out; one of the role *run* is enough to ask and tell. None: the
-        server is on this machine and asks for none.
+        The token from the study's owner; the role *run* is enough to ask and tell. None if the
+        server is on this machine and needs none.
     journal : str or path, default=None
         A file that keeps outcomes until the server has them.
     patience : float, default=30.0
-        For how many seconds a request is repeated before `ConnectionError` is raised.
+        The number of seconds for which a request is repeated before `ConnectionError` is raised.
     timeout : float, default=30.0
-        After how many seconds an answer is given up and the request repeated.
+        The number of seconds to wait for an answer before the request is repeated.
     client : httpx.Client, default=None
-        One with proxies or certificates of its own; it is not closed.
+        A client with its own proxies or certificates; it is not closed.
 
     Attributes
     ----------
     name : str
         The name of the study.
     enough : bool
-        Whether the study had trials enough when it was last asked.
+        Whether the study had enough trials at the last ask.
     tokens : dict of str to str
-        Tokens by role, known where `create` has made the study; empty otherwise.
+        Tokens by role if `create` has made the study; otherwise empty.
 
     Examples
     --------
-    Nobody answers here, so the outcome is kept:
+    No server answers here, so the outcome is kept:
 
     >>> from tempfile import TemporaryDirectory
     >>> from betafield.client import Study
@@ -103,7 +103,7 @@ class Study:
         self.tokens: dict[str, str] = {}
         self._wire = Wire(where, _token(token), checks.positive("timeout", timeout, rule), client)
         self._journal = None if journal is None else Journal(journal, self.name)
-        # Pending trials that were asked for here, to distinguish them from those of other studies.
+        # Pending trials asked for here, to distinguish them from those of other studies.
         self._asked: dict[int, tuple[dict[str, Any], str | None]] = {}
         self._lock = threading.RLock()
         self._is_closed = False
@@ -120,25 +120,25 @@ class Study:
         goal: Any,
         **options: Any,
     ) -> Self:
-        """Make a study on a server, and return it with its owner's token.
+        """Create a study on a server, and return it with its owner's token.
 
         Parameters
         ----------
         server : str
             The address of the server, `https://lab.example`.
         token : str, default=None
-            One that may make studies.
+            A token that may create studies.
         journal : str or path, default=None
-            As of the class.
+            As in `Study`.
         name : str
-            Letters, digits, `_` and `-`, 64 at most.
+            At most 64 letters, digits, `_` and `-`.
         space : mapping of str to (low, high) or list of levels
-            The features of a trial and what each can be.
+            The features of a trial and their possible values.
         goal : Everywhere, LevelSet, Maximize, Minimize or Compare
             What the trials are for; or a mapping such as `{"kind": "LevelSet", "level": 0.75}`.
         **options : dict
             `model`, `seed`, `strategy`, `spread`, `observed`, `contexts`, `pending_seconds` and
-            `enough`, as the server has them.
+            `enough`, as the server takes them.
         """
         place = address("server", server)
         require_json(space)
@@ -166,11 +166,12 @@ class Study:
         Parameters
         ----------
         n : int, default=None
-            How many; None: one, and not in a list.
+            The number of trials. None: a single trial instead of a list.
         fixed : mapping, default=None
-            Values of features that are not to be chosen this time; those observed must be there.
+            Values of features that are not to be chosen this time. It must contain all observed
+            features.
         participant : str, default=None
-            Who is tested.
+            The participant.
 
         Raises
         ------
@@ -194,7 +195,7 @@ class Study:
     # Telling.
 
     def tell(self, trial: Any, success: Any, context: Any = None) -> None:
-        """Say how a trial ended; the same again counts once.
+        """Report the outcome of a trial; telling it again counts once.
 
         Parameters
         ----------
@@ -209,9 +210,9 @@ class Study:
         Raises
         ------
         ValueError
-            If the server refuses it: it was told before with another value, or given up.
+            If the server refuses it: it was told before with another outcome, or abandoned.
         ConnectionError
-            If there is no answer within `patience` and no journal.
+            If there is no answer within `patience`, and no journal.
         """
         body = {"success": bool(outcomes(success, ())), "context": _context(context)}
         key = uuid.uuid4().hex
@@ -234,7 +235,7 @@ class Study:
             self._asked.pop(number, None)
 
     def _number(self, trial: Any) -> int | None:
-        """Return the number of the trial that is meant; None: a new one is."""
+        """Return the number of the trial that is meant; None for a new trial."""
         claim = claimed(trial, ())
         if claim is None:
             return None
@@ -248,7 +249,7 @@ class Study:
         return number
 
     def abandon(self, trial: Any) -> None:
-        """Say that a trial that was asked for will not be made.
+        """Give up a trial that was asked for.
 
         Parameters
         ----------
@@ -268,23 +269,23 @@ class Study:
 
     @property
     def unsent(self) -> list[Entry]:
-        """What the journal keeps because the server does not have it yet, the oldest first."""
+        """Entries of the journal that the server does not have yet, the oldest first."""
         return [] if self._journal is None else list(self._journal.unsent.values())
 
     @property
     def refused(self) -> list[Entry]:
-        """What the server would not have, and `why`; the journal keeps it for people to read."""
+        """Entries that the server has refused, with `why`; the journal keeps them for reference."""
         return [] if self._journal is None else list(self._journal.refused)
 
     def send(self) -> None:
-        """Send what the journal keeps; `ConnectionError` if that is not possible within `patience`.
+        """Send what the journal keeps, or raise `ConnectionError` after `patience` seconds.
 
-        What the server refuses is warned of, and is in `refused` from then on.
+        There is a warning for each entry that the server refuses, and `refused` lists them.
         """
         self._send_all(self._patience)
 
     def _send_kept(self, key: str) -> None:
-        """Send what is kept if the network is there; raise if the last one is refused."""
+        """Send what is kept if there is a network; raise if this entry is refused."""
         with contextlib.suppress(ConnectionError):
             self._send_all(0.0, key)
 
@@ -305,16 +306,17 @@ class Study:
 
     def _send_one(self, entry: Entry, patience: float) -> None:
         answer = self._wire.json("POST", entry["path"], body=entry["body"], patience=patience)
-        # A page of a hotel's network may answer everything: only this is the server's word.
+        # A login page of a hotel's network may answer any request, so the answer is checked.
         self._wire.field(answer, "id", int)
 
     # Knowing.
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return all trials in the order in which they came, one dict each.
+        """Return all trials in order, one dict per trial.
 
-        As `Experiment.trials`: the features, and `id`, `state`, `success`, `context` and `why`;
-        and `participant`, `expired`, and when they were asked for and ended.
+        Each dict has the fields of `Experiment.trials`: the features, `id`, `state`, `success`,
+        `context` and `why`; and also `participant`, `expired`, and when the trial was asked for
+        and ended.
         """
         return [{**row.pop("values"), **row} for row in self._rows()]
 
@@ -323,13 +325,13 @@ class Study:
         return self._wire.listed("/trials", "trials", self._patience)
 
     def pending(self) -> list[Trial]:
-        """Return the trials that were asked for, by anybody, and not told or abandoned yet."""
+        """Return the trials that anyone has asked for and that are not told or abandoned yet."""
         return [Trial.from_dict(row) for row in self._rows() if row.get("state") == "pending"]
 
     def status(self) -> dict[str, Any]:
-        """Return what is known, how sure, and how many trials are still needed.
+        """Return what is known, how uncertain it is, and how many trials are still needed.
 
-        As `Experiment.status`, and `stopped`.
+        The dict is that of `Experiment.status`, with `stopped` added.
         """
         status = self._read("/status")
         self._wire.field(status, "told", int)
@@ -338,16 +340,16 @@ class Study:
     def posterior(
         self, points: Any = None, *, grid: int = 101, level: float = 0.95
     ) -> dict[str, Any]:
-        """Return what is believed at points, or over the whole space.
+        """Return the posterior at points, or over the whole space.
 
         Parameters
         ----------
         points : mapping of str to numbers or levels, default=None
-            A column per feature. None: a grid over the ranges, at every level.
+            One column per feature. None: a grid over the ranges, at every level.
         grid : int, default=101
-            How many values of a range the grid has.
+            The number of grid values per range.
         level : float, default=0.95
-            Of the intervals.
+            The level of the intervals.
 
         Returns
         -------
@@ -371,7 +373,7 @@ class Study:
 
     @property
     def model(self) -> SmoothBetaClassifier:
-        """What was learned so far, as a model of this program."""
+        """The model with everything learned so far, downloaded from the server."""
         self._send_quietly()
         found = self._wire.call("GET", "/model", patience=self._patience).content
         with tempfile.TemporaryDirectory() as folder:
@@ -384,22 +386,22 @@ class Study:
         return self._wire.json("GET", path, query=query, patience=self._patience)
 
     def _send_quietly(self) -> None:
-        """Send what is kept, so that answers know of it; if that fails, the question will tell."""
+        """Send what is kept, so that answers include it; a failure shows at the next request."""
         with contextlib.suppress(ConnectionError):
             self._send_all(0.0)
 
     # Ruling.
 
     def stop(self) -> None:
-        """Give out no more trials; outcomes of those that are pending are still taken."""
+        """Stop giving out trials; outcomes of pending ones are still accepted."""
         self._wire.call("POST", "/stop", patience=self._patience)
 
     def resume(self) -> None:
-        """Give out trials again."""
+        """Resume giving out trials."""
         self._wire.call("POST", "/resume", patience=self._patience)
 
     def close(self) -> None:
-        """Send what is kept if the network is there, and close; warn of what is still kept."""
+        """Send what is kept if there is a network, and close; warn if anything remains."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -426,14 +428,14 @@ class Study:
         return f"Study({self._wire.url!r})"
 
 
-# What is given, checked ---------------------------------------------------------------------
+# Validation of arguments --------------------------------------------------------------------
 
 
 def _token(token: Any) -> str | None:
     if token is None:
         return None
     text = checks.instance("token", token, str, "text is needed")
-    # Not what was found: tokens are secret.
+    # The error does not quote the token, because it is secret.
     if not (text and text.isascii() and text.isprintable() and text == text.strip()):
         raise ValueError("token: found characters that cannot be part of a token")
     return text
@@ -446,17 +448,17 @@ def _participant(participant: Any) -> str | None:
 
 
 def _column(what: str, values: Any) -> list[Any]:
-    """Return values of a feature, numbers or levels, as a list."""
+    """Return the values of a feature, numbers or levels, as a list."""
     listed = plain(what, values)
     cells = listed if isinstance(listed, list) else [listed]
     if any(isinstance(cell, str | bool) for cell in cells):
-        return cells  # levels, which the server knows
+        return cells  # levels, which the server validates
     numbers: list[Any] = np.atleast_1d(checks.finite(what, values)).tolist()
     return numbers
 
 
 def _context(context: Any) -> Any:
-    """Return a context as JSON has it: a name or coefficients."""
+    """Return a context as a JSON value: a name or coefficients."""
     if context is None or isinstance(context, str):
         return context
     found = contexts(context, 1)
@@ -469,7 +471,7 @@ def _context(context: Any) -> Any:
 
 
 def _goal(goal: Any) -> Any:
-    """Return a goal as the server has it."""
+    """Return a goal as the server takes it."""
     if not isinstance(goal, Goal):
         return checks.instance("goal", goal, Mapping, "a goal or a mapping is needed")
     told = {each.name: getattr(goal, each.name) for each in fields(goal)}

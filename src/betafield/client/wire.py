@@ -1,7 +1,7 @@
-"""Requests to a server, repeated until one is answered; refusals as exceptions.
+"""Requests to a server, repeated until one is answered; refusals are raised as exceptions.
 
-Every request can be made twice: those that change something carry a key, or change the same thing
-to the same value. So a request that is cut off is repeated unchanged.
+Every request is idempotent: those that change something carry a key, or set the same thing to the
+same value. So a request that is cut off is repeated unchanged.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from betafield._extras import needed
 if TYPE_CHECKING:
     import httpx
 
-# Answers that say "not now".
+# Statuses after which a request is repeated.
 LATER = (408, 425, 429, 500, 502, 503, 504)
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 CONNECT_SECONDS = 5.0
-# Rows of a page of a list.
+# Rows per page of a list.
 PAGE = 1000
 
 
@@ -33,12 +33,12 @@ class Wire:
     Parameters
     ----------
     url : str
-        Where paths begin, http or https.
+        The prefix of all paths, http or https.
     token : str or None
     timeout : float
-        Seconds until an answer is given up.
+        Seconds to wait for an answer.
     client : httpx.Client or None
-        With proxies or certificates of its own; None: an ordinary one.
+        A client with its own proxies or certificates; None for a default one.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Wire:
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def json(self, method: str, path: str, **options: Any) -> Any:
-        """Return what the answer says; see `call`."""
+        """Return the JSON of the answer; see `call`."""
         response = self.call(method, path, **options)
         try:
             return response.json()
@@ -63,7 +63,7 @@ class Wire:
     def listed(
         self, path: str, name: str, patience: float, page: int = PAGE
     ) -> list[dict[str, Any]]:
-        """Return a whole list, which comes in pages of so many rows."""
+        """Return a whole list, fetched in pages of this many rows."""
         rows: list[dict[str, Any]] = []
         after: Any = -1
         while after is not None:
@@ -91,7 +91,7 @@ class Wire:
         query: Any = None,
         patience: float = 0.0,
     ) -> httpx.Response:
-        """Return the answer to a request, which is repeated for so many seconds.
+        """Return the answer to a request, which is repeated for up to `patience` seconds.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Wire:
             return f"no answer ({type(error).__name__}: {error})"
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
-        """Return an answer that is not a refusal."""
+        """Return the answer, or raise if it is a refusal."""
         status = response.status_code
         if status in (401, 403):
             raise PermissionError(problem(response))
@@ -148,13 +148,13 @@ class Wire:
         )
 
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close the client if it was opened here."""
         if self._is_ours:
             self._client.close()
 
 
 def problem(response: httpx.Response) -> str:
-    """Return what an answer says is wrong: the detail of RFC 9457, or its status."""
+    """Return the error message of an answer: the detail of RFC 9457, or the status."""
     plain = f"status {response.status_code} {response.reason_phrase}".strip()
     try:
         found = response.json()
@@ -165,7 +165,7 @@ def problem(response: httpx.Response) -> str:
 
 
 def _waits() -> Iterator[float]:
-    """Yield pauses, each about twice the one before: many clients do not come back at once."""
+    """Yield growing, randomised pauses, so that clients do not all return at once."""
     wait = FIRST_WAIT
     while True:
         yield wait * random.uniform(0.5, 1.0)
@@ -178,7 +178,7 @@ def _asked_to_wait(answer: httpx.Response | str) -> float:
 
 
 def address(name: str, url: Any) -> str:
-    """Return an address without a slash at its end.
+    """Return an address without a trailing slash.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def address(name: str, url: Any) -> str:
 
 
 def plain(name: str, value: Any) -> Any:
-    """Return a value as JSON has it; arrays and their numbers are lists and numbers.
+    """Return a value as plain JSON; arrays become lists, and their elements numbers.
 
     Examples
     --------

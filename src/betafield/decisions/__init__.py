@@ -1,7 +1,7 @@
-"""What to do next: what to test, which arm to pull, when a risk has moved.
+"""Decisions: what to test next, which arm to pull, when a risk has changed.
 
-`experiment` asks where to test next and is told what happened, `bandit` pulls the arm that pays
-most while learning which, `tracker` follows a risk that moves and says where it is too high.
+`experiment` chooses where to test next and is told the outcomes, `bandit` pulls the best arm while
+learning which that is, and `tracker` follows a changing risk and says where it is too high.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _HOMES = {
 
 @held()
 def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used."""
+    """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'betafield.decisions' has no attribute {name!r}")
     return getattr(import_module(f"betafield.decisions.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Files of experiments, bandits and trackers: anybody's, so all in them is checked first."""
+"""Files of experiments, bandits and trackers. They are untrusted, so everything is validated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def load(path: Any, kind: str, make: Callable[[Any, Arrays], T]) -> T:
-    """Return what `make` makes of the values and arrays of a file.
+    """Return `make(values, arrays)` for the contents of a file.
 
-    What it refuses is said of the file.
+    If it raises, the error names the file.
     """
     values, arrays = persistence.read(path, kind)
     try:

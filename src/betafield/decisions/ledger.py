@@ -1,4 +1,4 @@
-"""What was asked for, and how it ended: the states of trials and of pulls.
+"""The states of trials and pulls: what was asked for, and how it ended.
 
 asked for ──► pending ──► told        a failure or a success, once
 └──► abandoned   given up
@@ -13,12 +13,12 @@ STATES = {PENDING: "pending", FAILURE: "told", SUCCESS: "told", ABANDONED: "aban
 
 
 class Ledger:
-    """How each of the things asked for ended, by number.
+    """The state of every item asked for, by number.
 
     Parameters
     ----------
     ends : sequence of int
-        PENDING, FAILURE, SUCCESS or ABANDONED for each of those asked for so far.
+        PENDING, FAILURE, SUCCESS or ABANDONED for each item so far.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Ledger:
 
     def __init__(self, ends: Sequence[int] = ()) -> None:
         self._ends = list(ends)
-        # Asked for with every ask, so they are kept apart: the oldest first.
+        # Every ask needs the pending ones, so they are kept separately, oldest first.
         self._pending = {n: None for n, end in enumerate(self._ends) if end == PENDING}
         self._n_abandoned = self._ends.count(ABANDONED)
 
@@ -40,30 +40,30 @@ class Ledger:
 
     @property
     def ends(self) -> list[int]:
-        """How each of them ended, if it has."""
+        """The state of each item."""
         return list(self._ends)
 
     @property
     def pending(self) -> list[int]:
-        """The numbers of those that have not ended."""
+        """The numbers of the pending items."""
         return list(self._pending)
 
     def ask(self) -> int:
-        """Add one that is pending, and return its number."""
+        """Add a pending item and return its number."""
         number = len(self._ends)
         self._ends.append(PENDING)
         self._pending[number] = None
         return number
 
     def end(self, numbers: Sequence[int], ends: Sequence[int]) -> None:
-        """Say how some that are pending have ended."""
+        """Record how some pending items ended."""
         for number, end in zip(numbers, ends, strict=True):
             del self._pending[number]
             self._ends[number] = end
             self._n_abandoned += end == ABANDONED
 
     def require_pending(self, name: str, number: int) -> int:
-        """Return the number of one that is pending; errors name the argument."""
+        """Return `number` if it is pending, otherwise raise an error that names the argument."""
         state = self.state(number)
         if state != "pending":
             raise ValueError(
@@ -77,7 +77,7 @@ class Ledger:
         return STATES[self._ends[number]]
 
     def outcome(self, number: int) -> bool | None:
-        """Return whether it was a success; None unless that was told."""
+        """Return whether it was a success; None if it was not told."""
         return bool(self._ends[number]) if self.state(number) == "told" else None
 
     def counts(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What is told of trials: how they ended, and how they were distorted."""
+"""Validation of what is told about trials: their outcomes and contexts."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _is_outcome(value: Any) -> bool:
 
 
 def contexts(context: Any, t: int) -> Any:
-    """Return the contexts of t trials, of shape (t, p + 1), or (1, p + 1) if all have the same one.
+    """Return the contexts of t trials, shape (t, p + 1), or (1, p + 1) if all share one.
 
-    That of one trial may be under rates that are not known.
+    The context of a single trial may have unknown rates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a feature of a space can be: a range, one of decades, whole numbers, or levels."""
+"""The kinds of features of a space: a range, a logarithmic range, integers, or levels."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RULE = (
     "(low, high) is needed, two finite numbers, or Log(low, high), Integer(low, high), or a list "
     "of levels"
 )
-# Levels at the most: each of them has to be tried.
+# Most levels, because each of them has to be tried.
 MOST_LEVELS = 1_000
 
 
 class Log(NamedTuple):
-    """Positive numbers from low to high, spread evenly over decades.
+    """Positive numbers from low to high, on a logarithmic scale.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Log(NamedTuple):
 
 
 class Integer(NamedTuple):
-    """Whole numbers from low to high, both of them included.
+    """Integers from low to high, both included.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Integer(NamedTuple):
 
 
 def require_json(space: Any) -> None:
-    """Raise for a side that JSON would take for a plain range.
+    """Raise for a side that would become a plain range in JSON.
 
     Examples
     --------
@@ -73,10 +73,10 @@ class Side(NamedTuple):
     Parameters
     ----------
     low, high : float
-        Its ends; of levels, their first and last number.
+        Its ends; for levels, the numbers of the first and the last.
     kind : {"", "log", "integer", "levels"}
     levels : tuple
-        What the numbers 0, 1, … stand for; a model knows them as categories.
+        The levels that the numbers 0, 1, … stand for; to a model they are categories.
     """
 
     low: float
@@ -86,7 +86,7 @@ class Side(NamedTuple):
 
     @property
     def given(self) -> Any:
-        """What it was made of."""
+        """The description it was made from, as `side` takes it."""
         if self.kind == "levels":
             return list(self.levels)
         if self.kind == "integer":
@@ -95,11 +95,11 @@ class Side(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has whole numbers only."""
+        """Whether its numbers are integers."""
         return self.kind in ("integer", "levels")
 
     def shares(self, x: Floats) -> Floats:
-        """Return numbers as shares of the side, from 0 to 1."""
+        """Return numbers as fractions of the side, from 0 to 1."""
         if self.kind == "log":
             return np.asarray(np.log(x / self.low) / math.log(self.high / self.low))
         if self.is_whole:
@@ -107,7 +107,7 @@ class Side(NamedTuple):
         return np.asarray((x - self.low) / (self.high - self.low))
 
     def numbers(self, share: Floats) -> Floats:
-        """Return the numbers of shares of the side, none beyond its ends."""
+        """Return the numbers at fractions of the side, none beyond its ends."""
         if self.kind == "log":
             x = self.low * (self.high / self.low) ** share
         elif self.is_whole:
@@ -117,14 +117,14 @@ class Side(NamedTuple):
         return np.clip(x, self.low, self.high)
 
     def reached(self, reach: Floats) -> Floats:
-        """Return how far trials reach about the middle, in shares of the side."""
+        """Return how far trials reach about the middle, as a fraction of the side."""
         if self.kind != "log":
             return np.asarray(reach / (self.high - self.low))
         middle = math.sqrt(self.low * self.high)
         return np.asarray(2.0 * np.arcsinh(0.5 * reach / middle) / math.log(self.high / self.low))
 
     def number(self, what: str, value: Any) -> float:
-        """Return the number of a value that it can have."""
+        """Return the number of a value, or raise if the side does not have it."""
         if self.kind == "levels":
             rule = f"one of {', '.join(map(repr, self.levels))} is needed"
             found = [i for i, level in enumerate(self.levels) if _is_same(level, value)]
@@ -137,7 +137,7 @@ class Side(NamedTuple):
         return checks.number(what, value, rule, low=self.low, high=self.high)
 
     def read(self, what: str, text: str) -> float:
-        """Return the number of a value that is written as text.
+        """Return the number of a value given as text.
 
         Examples
         --------
@@ -148,11 +148,11 @@ class Side(NamedTuple):
             return self.number(what, self.named(text))
         try:
             return self.number(what, float(text))
-        except ValueError:  # what is found is the text, not what became of it
+        except ValueError:  # the error should quote the text, not the number made from it
             return self.number(what, text)
 
     def named(self, text: str) -> Any:
-        """Return the level that is written so; the text itself if none is."""
+        """Return the level with this text, or the text itself if there is none."""
         label = categories.text(text)
         return next((each for each in self.levels if categories.text(each) == label), text)
 
@@ -164,7 +164,7 @@ class Side(NamedTuple):
 
 
 def side(what: str, given: Any) -> Side:
-    """Return the side that somebody describes."""
+    """Return the side that a user has described."""
     if isinstance(given, Integer):
         first, last = (checks.whole(what, end, -(1 << 53), 1 << 53, RULE) for end in given)
         checks.require(first < last, what, given, "low must be below high")
@@ -179,7 +179,7 @@ def side(what: str, given: Any) -> Side:
 
 
 def _ends(what: str, ends: Any) -> tuple[float, float]:
-    """Return (low, high), finite and apart."""
+    """Return (low, high), finite and low < high."""
     low, high = checks.finite(what, ends, RULE, (2,), RULE).tolist()
     checks.require(low < high, what, (low, high), "low must be below high")
     checks.require(
@@ -189,12 +189,12 @@ def _ends(what: str, ends: Any) -> tuple[float, float]:
 
 
 def _are_levels(given: list[Any]) -> bool:
-    """Return whether a list is one of levels: two numbers are a range."""
+    """Return whether a list contains levels; two numbers are a range."""
     return len(given) != 2 or any(isinstance(each, str | bool) for each in given)
 
 
 def _of_levels(what: str, given: list[Any]) -> Side:
-    """Return the side of some levels."""
+    """Return the side with these levels."""
     for level in given:
         is_sound = isinstance(level, str | bool) or checks.is_number(level)
         checks.require(is_sound, what, level, "levels are text, numbers or booleans")
@@ -206,6 +206,6 @@ def _of_levels(what: str, given: list[Any]) -> Side:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Return whether two levels are one: True is not 1."""
+    """Return whether two levels are the same; True differs from 1."""
     is_kind = isinstance(a, bool) == isinstance(b, bool) and isinstance(b, str | int | float)
     return is_kind and bool(a == b)

@@ -1,4 +1,4 @@
-"""Where trials can be made: named features, each within its bounds, some of them not chosen."""
+"""The space of possible trials: named features with bounds, some of which cannot be chosen."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from betafield.decisions.sides import Side, side
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-# Candidates, by how many features are chosen; SciPy has Sobol sequences up to 21,201 of them.
+# Candidates if one feature is chosen, and if more are. SciPy's Sobol sequences have at most 21,201
+# dimensions.
 FEW, MANY = 1 << 6, 1 << 10
-# What else is said of points in the address of a question about them.
+# Query parameters, beside the features, of a URL that asks about points.
 OPTIONS = ("grid", "level")
 
 
 def beside(taken: Collection[str], feature: str) -> str:
-    """Return the name of a feature beside other names; if it is one of these, it gets `value_`.
+    """Return the name of a feature, prefixed by `value_` if it is already taken.
 
     Examples
     --------
@@ -42,9 +43,9 @@ class Space:
     names : tuple of str
         The features.
     sides : tuple of Side
-        What each feature can be.
+        The possible values of each feature.
     observed : tuple of str
-        Features that are told, not chosen.
+        Features that are given, not chosen.
 
     Examples
     --------
@@ -63,9 +64,9 @@ class Space:
     def of(
         cls, space: Any, observed: Any = (), what: str = "space", is_plain: bool = False
     ) -> Space:
-        """Return the space that a mapping of features to what they can be describes.
+        """Return the space described by a mapping of features to their possible values.
 
-        Errors name the argument `what`. If it `is_plain`, all of them are ranges.
+        Errors name the argument `what`. If `is_plain`, all features must be ranges.
         """
         rule = "a mapping of names to (low, high) is needed"
         sides = dict(checks.instance(what, space, Mapping, rule))
@@ -86,7 +87,7 @@ class Space:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What it was made of."""
+        """The mapping it was made from, as `of` takes it."""
         return {name: each.given for name, each in zip(self.names, self.sides, strict=True)}
 
     @cached
@@ -110,7 +111,7 @@ class Space:
         return np.array([name not in self.observed for name in self.names])
 
     def row(self, what: str, point: Any) -> Floats:
-        """Return the coordinates of a mapping that has every feature and no others."""
+        """Return the coordinates of a mapping with exactly the features of the space."""
         values = self.some(what, point)
         missing = [name for name in self.names if name not in values]
         if missing:
@@ -118,7 +119,7 @@ class Space:
         return np.array([values[name] for name in self.names])
 
     def some(self, what: str, point: Any) -> dict[str, float]:
-        """Return the values of a mapping that has some of the features, all within bounds."""
+        """Return the numbers of a mapping with some of the features, all within bounds."""
         checks.instance(what, point, Mapping, f"a mapping of {self._all()} is needed")
         return {name: self._value(what, name, value) for name, value in point.items()}
 
@@ -127,7 +128,7 @@ class Space:
         return self.values(row.tolist())
 
     def values(self, numbers: Sequence[float]) -> dict[str, Any]:
-        """Return the mapping of these coordinates, in a list as JSON has them.
+        """Return the mapping of these coordinates, given as a list, as in JSON.
 
         Examples
         --------
@@ -138,19 +139,19 @@ class Space:
         return {name: one.value(number) for name, one, number in each}
 
     def shares(self, rows: Floats) -> Floats:
-        """Return coordinates as shares of the sides, from 0 to 1."""
+        """Return coordinates as fractions of the sides, from 0 to 1."""
         each = [one.shares(rows[..., a]) for a, one in enumerate(self.sides)]
         return np.stack(each, axis=-1)
 
     def rows(self, shares: Floats) -> Floats:
-        """Return the coordinates of these shares of the sides, none beyond the bounds."""
+        """Return the coordinates at fractions of the sides, none beyond the bounds."""
         each = [one.numbers(shares[..., a]) for a, one in enumerate(self.sides)]
         return np.stack(each, axis=-1)
 
     def reached(self, reach: Floats, levelled: Sequence[int] = ()) -> Floats:
-        """Return how far trials reach along each feature, in shares of the sides.
+        """Return how far trials reach along each feature, as fractions of the sides.
 
-        Of the features whose levels are categories, they reach no other level.
+        Along features whose levels are categories, they reach no other level.
         """
         each = [float(one.reached(far)) for one, far in zip(self.sides, reach, strict=True)]
         for a in levelled:
@@ -159,23 +160,23 @@ class Space:
 
     @property
     def is_finite(self) -> bool:
-        """Whether what is chosen has whole numbers and levels only."""
+        """Whether all chosen features are integers or levels."""
         each = zip(self.sides, self.chosen, strict=True)
         return all(side.is_whole for side, is_chosen in each if is_chosen)
 
     @cached
     def levels(self) -> dict[str, tuple[Any, ...]]:
-        """The levels of each feature that has some."""
+        """The levels of each feature that has levels."""
         each = zip(self.names, self.sides, strict=True)
         return {name: one.levels for name, one in each if one.kind == "levels"}
 
     @property
     def levelled(self) -> tuple[int, ...]:
-        """The features that have levels."""
+        """The indices of the features with levels."""
         return tuple(a for a, each in enumerate(self.sides) if each.kind == "levels")
 
     def coded(self, rows: Floats, columns: Sequence[int]) -> Floats:
-        """Return coordinates with the codes of categories in these columns of levels.
+        """Return coordinates with levels replaced by category codes in these columns.
 
         Examples
         --------
@@ -199,7 +200,7 @@ class Space:
         }
 
     def labelled(self, rows: Floats, columns: Sequence[int]) -> npt.NDArray[Any]:
-        """Return coordinates with the levels themselves in these columns."""
+        """Return coordinates with numbers replaced by the levels themselves in these columns."""
         if not len(columns):
             return rows
         out = rows.astype(object)
@@ -217,11 +218,11 @@ class Space:
         return self.rows(sequence.random(n))
 
     def candidates(self, seed: int) -> Floats:
-        """Return the points among which an ask looks first."""
+        """Return the candidates that an ask considers first."""
         return self.sobol(FEW if np.count_nonzero(self.chosen) == 1 else MANY, seed)
 
     def _value(self, what: str, name: Any, value: Any) -> float:
-        """Return a number that the feature of this name can have."""
+        """Return the number of a value of the feature with this name."""
         if name not in self.names:
             raise ValueError(f"{what}: found the feature {name!r}; the space has {self._all()}")
         return self.sides[self.names.index(name)].number(f"{what}, feature {name!r}", value)
@@ -241,7 +242,7 @@ def _observed(observed: Any, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed of all that is drawn; None: a fresh one.
+    """Return the seed of all random draws; a fresh one for None.
 
     Examples
     --------

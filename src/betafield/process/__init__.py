@@ -1,33 +1,32 @@
 """The smooth part: a low-rank Gaussian process on sums by place, and windows of its residuals.
 
-Pure functions of immutable values; nothing here knows of estimators. In the order of the data:
+All functions are pure and all values immutable; nothing here depends on the estimators. In the
+order in which data pass through them:
 
-    model         sums by place → what is believed anywhere: `find`, `build`, `Smooth`
-    unknown       rates of contexts that are not known: nodes of their posterior
-    finding       what process and windows are to be like;  found: plain values to be kept
-    sums          trials by place;  boxes: own units, ranks or logarithms to the unit box
-    scales        which of them, by evidence
+    model         from sums by place to posteriors anywhere: `find`, `build`, `Smooth`
+    unknown       contexts whose rates are unknown: quadrature nodes of the rates' posterior
+    finding       hyper-parameters of processes and windows;  found: them as plain values, to save
+    sums          trials by place;  boxes: from own units, ranks or logarithms to the unit box
+    scales        which of these units, by evidence
     rows          trials gathered by place or by cell
-    basis         products of cosines, and what is believed of their coefficients; levels
-    blocks        levels of categories, and what is believed of them;  pooled: their curvature
-    links         π = g(f);  likelihood: what trials under contexts say of f
-    design        products with the basis at points, by sums of cosines (`cosines`) or dense
-    curvature     I + Φ̃′WΦ̃, factored: whole, or an arrow if there are levels
-    laplace       the mode, its evidence and slopes, given hyper-parameters
+    basis         products of cosines, and the prior variances of their coefficients; level effects
+    blocks        levels of categories, and their prior variances;  pooled: their curvature
+    links         π = g(f);  likelihood: the likelihood of f under contexts
+    design        products with the design matrix, by sums of cosines (`cosines`) or dense
+    curvature     I + Φ̃′WΦ̃, factored: dense, or block-arrow if there are levels
+    laplace       the mode, its evidence and their derivatives, given hyper-parameters
     fit           hyper-parameters by evidence; links weighed by it
-    law           one normal law of f per point and link;  mixtures: what is read off them
-    leaving       what would have been said of a trial, had it not been seen
-    residuals     what is left over, and windows of it
+    law           one normal distribution of f per point and link;  mixtures: moments and quantiles
+    leaving       leave-one-out predictions without refitting
+    residuals     scores and weights that the process leaves, and windows of them
     trees         sums over windows;  ladder: the same by brute force, all widths at once
-    ensemble      the joint posterior: processes at hyper-parameters about the best
-    noise         random fields that a seed decides;  draws: fields from the joint posterior
-    following     how residuals move when a trial leaves
-    scores        process and windows weighed by leaving trials out;  groups: places and levels
+    following     how the residuals of the others change when a trial is left out
+    scores        process and windows weighed by leave-one-out;  groups: places or levels left out
     ensemble      the joint posterior, a list of members;  draws: fields from it;  noise: their seed
-    sound         whether what a file says was found can have been found
+    sound         whether the values in a file can be the result of `find`
 
-`linear`, `averages` and `cosines` are the tools: sums in a fixed order, means over normal laws and
-sums over products of cosines.
+`linear`, `averages` and `cosines` are tools: linear algebra whose sums have a fixed order, means
+over normal distributions, and sums over products of cosines.
 
 Examples
 --------

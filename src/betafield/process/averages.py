@@ -1,12 +1,12 @@
 """Means of π = g(f) for normal f, and normal laws with a given mean of π.
 
-By Gauss–Hermite quadrature while the deviation s is of the order of the link's bends, 1/κ. Beyond,
-a bend is short beside the law, and with Λ(μ) = E log(1 + e^f), κ = 1,
+Gauss–Hermite quadrature is used while the standard deviation s is of the order of 1/κ, the width
+of the link's bends. For larger s, with Λ(μ) = E log(1 + e^f) and κ = 1, the expansion is
 
     Λ = μ Φ(μ/s) + s φ(μ/s) + Σ_k c_k d^2k/dμ^2k (the same),   c = π²/6, 7π⁴/360, 31π⁶/15120,
 
-of which E g is Λ′ for the logit and a difference of two for the soft identity. The rule is chosen
-point by point, so that no answer depends on what is asked with it.
+and E g is Λ′ for the logit and a difference of two Λ for the soft identity. The rule is chosen per
+point, so that no result depends on the other points of a call.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 Nodes = tuple[Floats, Floats]
 
-# Nodes of the quadrature, and κs up to which they are enough for six digits.
+# Numbers of quadrature nodes, and the largest κs for which they give six digits.
 RULES = ((5, 0.4), (7, 0.6), (11, 0.9), (21, 2.5), (81, 5.5))
-# Points at nodes that are asked at once: they stay in the processor's cache.
+# Pairs of a point and a node evaluated at once, so that they stay in the processor's cache.
 AT_ONCE = 8_192
-# Steps of the search for a centre at the most, and the last that is taken: after one of h the
-# centre is out by about h².
+# Most steps of the search for a centre, and the relative step at which it stops: after a step h the
+# error is about h².
 STEPS, NEAR = 20, 1e-4
 
 
@@ -52,7 +52,7 @@ def mean(link: Link, centre: Floats, deviation: Floats) -> Floats:
 
 
 def mean_and_slope(link: Link, centre: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Return E g(f) and its slope by the centre, E g′(f)."""
+    """Return E g(f) and its derivative by the centre, E g′(f)."""
     out, slope = np.empty_like(centre), np.empty_like(centre)
     for nodes, some in _by_rule(link, deviation):
         c, s = centre[some], deviation[some]
@@ -65,10 +65,10 @@ def mean_and_slope(link: Link, centre: Floats, deviation: Floats) -> tuple[Float
 
 
 def centred(link: Link, target: Floats, deviation: Floats, near: Floats) -> Floats:
-    """Return the centres at which normal laws of these deviations have the target as mean of π.
+    """Return the centres at which normal laws with these deviations have the target mean of π.
 
-    Newton's steps on the link's own scale, where the mean is nearly a line; `near` are guesses.
-    Every point is left alone once it is found.
+    Newton steps are taken on the link's scale, on which the mean is nearly linear, from the guesses
+    `near`. A point is not changed any more once it has converged.
     """
     wanted, centre = link.inverse(target), near.copy()
     open_ = np.arange(len(centre))
@@ -82,10 +82,10 @@ def centred(link: Link, target: Floats, deviation: Floats, near: Floats) -> Floa
 
 
 def guessed(link: Link, target: Floats, deviation: Floats) -> Floats:
-    """Return roughly the centres that `centred` finds, so that it takes one or two steps.
+    """Return approximate centres for `centred`, so that it needs only one or two steps.
 
-    For the logit, with u = target − ½ and s the deviation, logit(target) + s²u − s⁴u(¼ − u²) + …
-    while s is small, and E g ≈ g(c/√(1 + πs²/8)) beyond.
+    For the logit, with u = target − ½ and s the deviation, it is logit(target) + s²u − s⁴u(¼ − u²)
+    while s is small; for larger s it uses E g ≈ g(c/√(1 + πs²/8)).
     """
     if link is not LOGIT:
         return link.inverse(target)
@@ -113,7 +113,7 @@ _NODES: tuple[tuple[Nodes | None, float], ...] = (
 
 
 def _by_rule(link: Link, deviation: Floats) -> Iterator[tuple[Nodes | None, Order]]:
-    """Yield nodes, or None for what is wide, and the points that they are for."""
+    """Yield each rule's nodes, or None for large deviations, and the points that use it."""
     bends, above = deviation * link.steepness, -1.0
     for nodes, most in _NODES:
         some = np.flatnonzero((bends > above) & (bends <= most))
@@ -140,9 +140,9 @@ def _averages(link: Link, c: Floats, s: Floats, nodes: Nodes) -> tuple[Floats, F
 def _weighed(
     function: Callable[[Floats], Any], c: Floats, s: Floats, nodes: Nodes
 ) -> Iterator[tuple[float, Any]]:
-    """Yield every node's weight with what a link has there; some nodes are asked at once.
+    """Yield each node's weight and the function's value there; several nodes are evaluated at once.
 
-    Sums are taken node by node however many they are, so that their bits are the same.
+    Callers add node by node, so that the bits of a sum do not depend on how many points there are.
     """
     x, weights = nodes
     step = max(1, AT_ONCE // len(c))
@@ -158,7 +158,7 @@ _COEFFICIENTS = (np.pi**2 / 6, 7 * np.pi**4 / 360, 31 * np.pi**6 / 15120)
 
 
 def _wide(link: Link, c: Floats, s: Floats, order: int) -> Floats:
-    """Return the mean (order 0) or its slope (1) for deviations that are long beside a bend."""
+    """Return the mean (order 0) or its derivative (1) for deviations much larger than 1/κ."""
     k = link.steepness
     if link is LOGIT:
         return np.clip(_gauss(c, s, order + 1), 0.0, 1.0)
@@ -167,7 +167,7 @@ def _wide(link: Link, c: Floats, s: Floats, order: int) -> Floats:
 
 
 def _gauss(mu: Floats, s: Floats, order: int) -> Floats:
-    """Return the derivative of Λ of this order, 0 to 2."""
+    """Return the derivative of Λ of the given order, 0 to 2."""
     z = mu / s
     density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
     total = (mu * ndtr(z) + s * density, ndtr(z), density / s)[order]

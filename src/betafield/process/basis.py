@@ -1,24 +1,24 @@
-"""The functions that a process is made of: products of cosines on a box larger than the domain.
+"""The basis functions of a process: products of cosines on a box larger than the domain.
 
     φ_j(x) = Π_a cos(π j_a (x_a + δ_a)/(1 + 2δ_a)),   δ_a = ℓ_a rounded up to a power of √2
 
-within [.15, 2], so that the basis is not tied down at the border of the domain. Coefficients have
-the prior variances of a squared-exponential kernel's spectrum,
+within [.15, 2], so that the basis is not constrained at the border of the domain. Prior variances
+of the coefficients follow the spectrum of a squared-exponential kernel,
 
     D_j = σ² 2^#{a: j_a > 0} e^(−u_j/2) / Σ e^(−u/2),   u_j = Σ_a (ℓ_a π j_a/(1 + 2δ_a))²,
 
-or, for Matérn's kernel, with (1 + u/2ν)^(−ν−d/2) in the place of e^(−u/2); that of the constant is
-larger by 4s², s the link's scale. Only those with
+or, for a Matérn kernel, with (1 + u/2ν)^(−ν−d/2) instead of e^(−u/2); that of the constant is
+larger by 4s², s the link's scale. Only functions with
 
     u_j ≤ 2 max(1, log(4t) + 2 log(σ/s) + Σ_a log min(1, 2.5 ℓ_a/(1 + 2δ_a)))
 
-are kept that t trials could distinguish from 0, and only the lowest of these if they are too many.
+are kept, which t trials could distinguish from 0, and only the lowest if there are too many.
 
-A feature may have levels with effects of their own, independent and of variance τ²: a function per
-level follows, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
-levels too, with smooth deviations (`blocks`), and θ ends in log τ and log σ_d of every column.
+A feature may have levels with independent effects of variance τ²: one function per level is
+appended, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
+levels too, with smooth deviations (`blocks`), and θ ends in log τ and log σ_d of each column.
 
-A feature may be a circle, and two of them the sphere: functions of theirs are in `wrapped`.
+A feature may be a circle, and two features may be the sphere: their functions are in `wrapped`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from betafield.process.wrapped import Kinds
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Functions kept at the most: by one, two and three features, and by more.
+# Most functions kept: with one, two and three features, and with more.
 MOST = {1: 64, 2: 256, 3: 400}
 MOST_DENSE = 300
-# Functions that are kept even with few trials; beyond that, more than one per trial adds nothing.
+# Functions allowed even with few trials; beyond that, more than one per trial adds nothing.
 LEAST_DENSE = 64
-# Frequencies of a feature that are looked at, by number of features, so that sums stay short.
+# Frequencies considered per feature, by number of features, so that sums stay short.
 HIGHEST = {1: 128, 2: 40, 3: 16}
 HIGHEST_DENSE = 8
-# The least and the most by which the box extends beyond the domain.
+# Bounds of the margin δ by which the box extends beyond the domain.
 MARGINS = (0.15, 2.0)
 # Prior variance of the constant, in units of the link's scale squared.
 CONSTANT = 4.0
-# u beyond which the spectrum's sum gains nothing.
+# Beyond this u the spectrum adds nothing to its sum.
 NOTHING = 80.0
 
 
@@ -63,8 +63,8 @@ class Effects(NamedTuple):
     at : array of shape (L,)
         Its levels, sorted, in units of the box.
     is_averaged : bool
-        Whether answers are about the average over levels, seen and not: levels are then groups of
-        trials. Else they are about the level of a point, which has variance τ² if it was not seen.
+        Whether answers are averages over all levels, seen or unseen: levels are then groups of
+        trials. Otherwise they are for the level of a point, which adds variance τ² if unseen.
     """
 
     feature: int
@@ -72,8 +72,8 @@ class Effects(NamedTuple):
     is_averaged: bool = False
 
     def which(self, x: Floats) -> Ints:
-        """Return the number of the level of points, −1 if it is none of these."""
-        if self.feature >= x.shape[1]:  # of groups, points have none
+        """Return the index of the level of each point, −1 if it is none of these."""
+        if self.feature >= x.shape[1]:  # queried points have no group
             return np.full(len(x), -1)
         value = x[:, self.feature]
         index = np.minimum(np.searchsorted(self.at, value), len(self.at) - 1)
@@ -81,22 +81,22 @@ class Effects(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What a process is before trials, but for σ and ℓ: scale s of the link, t and the kernel.
+    """The prior of a process apart from σ and ℓ: scale s of the link, t and the kernel.
 
     Parameters
     ----------
     scale : float
         Scale s of the latent values.
     trials : float
-        t, to which the resolution is tied.
+        t, which decides the resolution.
     smoothness : float or None
-        ν of Matérn's kernel; None: squared-exponential.
+        ν of a Matérn kernel; None for the squared exponential.
     effects : Effects or None
         Levels with effects of their own.
     columns : tuple of Column
         Columns of categories.
     kinds : tuple of str
-        What every feature is, a line, a circle or of the sphere; none: all are lines.
+        Kind of each feature: a line, a circle or a coordinate of the sphere; if empty, all lines.
     """
 
     scale: float
@@ -108,7 +108,7 @@ class Prior(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """Functions that are kept, and what is known of their coefficients before trials.
+    """The functions kept, and the prior of their coefficients.
 
     Parameters
     ----------
@@ -118,10 +118,10 @@ class Basis(NamedTuple):
         Frequencies; the constant comes first.
     root : array of shape (m + L,)
         √D, and τ of the levels.
-    slope : array of shape (1 + d, m + L), one row more with levels
+    slope : array of shape (1 + d, m + L), with one more row if there are levels
         ∂ log D/∂θ.
     is_capped : bool
-        Whether functions were left out that the trials could have told.
+        Whether functions were dropped that the trials could have distinguished from 0.
     effects : Effects or None
         Levels of a feature.
     layout : Layout or None
@@ -138,7 +138,7 @@ class Basis(NamedTuple):
     kinds: Kinds = ()
 
     def angles(self, x: Floats) -> Floats:
-        """Return π (x + δ)/(1 + 2δ), x at the border of the box if it is beyond."""
+        """Return π (x + δ)/(1 + 2δ), with x clipped to the unit box."""
         return (np.clip(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
 
 
@@ -168,9 +168,9 @@ def basis(theta: Floats, prior: Prior) -> Basis:
 
 
 def _wrapped(theta: Floats, prior: Prior) -> Basis:
-    """Return the basis where some features are circles, or of the sphere."""
+    """Return the basis if some features are circles or coordinates of the sphere."""
     own, kinds, nu = np.exp(theta[1:]), prior.kinds, prior.smoothness
-    d = len(kinds) - (wrapped.LONGITUDE in kinds)  # whose own length scale is none
+    d = len(kinds) - (wrapped.LONGITUDE in kinds)  # a longitude has no length scale of its own
     margin = np.where(wrapped.of_kind(kinds, wrapped.LINE), _margin(own), 0.0)
     steps = wrapped.steps(own, margin, kinds)
     depth = _told(theta[0], prior) + wrapped.spans(own, margin, kinds)
@@ -193,7 +193,7 @@ def _margin(lengths: Floats) -> Floats:
 
 
 def _with_constant(D: Floats, slope: Floats, prior: Prior) -> tuple[Floats, Floats]:
-    """Return variances and their slopes with that of the constant, which comes first, added."""
+    """Return D and ∂ log D/∂θ with the variance of the constant, which comes first, added."""
     constant = CONSTANT * prior.scale**2
     slope[:, 0] *= D[0] / (D[0] + constant)
     D[0] += constant
@@ -201,7 +201,7 @@ def _with_constant(D: Floats, slope: Floats, prior: Prior) -> tuple[Floats, Floa
 
 
 def _with_effects(cosines: Basis, theta: Floats, effects: Effects) -> Basis:
-    """Return a basis with a function per level more."""
+    """Return a basis with one more function per level."""
     L = len(effects.at)
     (rows, m), slope = cosines.slope.shape, np.zeros((len(theta), len(cosines.root) + L))
     slope[:rows, :m] = cosines.slope
@@ -211,7 +211,7 @@ def _with_effects(cosines: Basis, theta: Floats, effects: Effects) -> Basis:
 
 
 def _with_columns(cosines: Basis, theta: Floats, prior: Prior) -> Basis:
-    """Return a basis with functions of every level of categories more."""
+    """Return a basis with the functions of every level of categories appended."""
     variance, slope = cosines.root**2, cosines.slope.copy()
     variance[0] -= CONSTANT * prior.scale**2
     slope[:, 0] *= cosines.root[0] ** 2 / variance[0]
@@ -226,7 +226,7 @@ def _with_columns(cosines: Basis, theta: Floats, prior: Prior) -> Basis:
 
 
 def spectrum(u: Floats, d: int, smoothness: float | None) -> tuple[Floats, Floats]:
-    """Return the weight of u and −2 d log weight/du."""
+    """Return the spectral weight of u and −2 d log weight/du."""
     if smoothness is None:
         return np.exp(-0.5 * u), np.ones_like(u)
     power, ratio = smoothness + 0.5 * d, 1.0 + u / (2.0 * smoothness)
@@ -240,7 +240,7 @@ def _depth(log_sigma: float, lengths: Floats, margin: Floats, prior: Prior) -> f
 
 
 def _told(log_sigma: float, prior: Prior) -> float:
-    """Return the part of it that trials and σ have."""
+    """Return the part of the depth due to t and σ."""
     return math.log(4.0 * max(prior.trials, 1.0)) + 2.0 * (log_sigma - math.log(prior.scale))
 
 
@@ -252,7 +252,7 @@ def _limit(depth: float, d: int, smoothness: float | None) -> float:
 
 
 def _most(d: int, trials: float) -> int:
-    """Return how many functions are kept at the most."""
+    """Return the largest number of functions kept."""
     return MOST.get(d) or int(min(MOST_DENSE, max(LEAST_DENSE, trials)))
 
 
@@ -260,8 +260,8 @@ def _most(d: int, trials: float) -> int:
 def _lowest(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Floats, bool]:
     """Return the frequencies with the lowest u = Σ steps_a j_a², sorted by frequency, and their u.
 
-    Feature by feature: what is not among the lowest of some features is not among the lowest of
-    more, for u only grows.
+    One feature is added at a time: because u only grows, what is not among the lowest for some
+    features is not among the lowest for more.
     """
     d = len(steps)
     J, u, is_capped = np.zeros((1, 0), dtype=np.int64), np.zeros(1), False
@@ -278,7 +278,7 @@ def _lowest(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Fl
 
 
 def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]:
-    """Return Σ weight over all frequencies, and its mean of −∂ log weight/∂ log ℓ per feature."""
+    """Return Σ weight over all frequencies, and the weighted mean of −∂ log weight/∂ log ℓ."""
     axes = [step * np.arange(math.ceil(math.sqrt(NOTHING / step)) + 1) ** 2.0 for step in steps]
     if smoothness is None:
         weights = [np.exp(-0.5 * u) for u in axes]
@@ -294,7 +294,7 @@ def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]
 def _summed(
     axes: list[tuple[Floats, Floats]], d: int, smoothness: float | None
 ) -> tuple[float, Floats]:
-    """Return the same of every u per feature, with how many functions have it."""
+    """Return the same as `_normalised`, given each feature's values of u and their counts."""
     if smoothness is None:
         weights = [count * np.exp(-0.5 * u) for u, count in axes]
         totals = np.array([w.sum() for w in weights])

@@ -1,16 +1,17 @@
-"""Levels of categories: which columns there are, and what is believed of them before trials.
+"""Levels of categories: their columns, and the prior of their effects.
 
-Every level c of a column has an effect of its own on what all share,
+Each level c of a column has an effect of its own, added to the shared field:
 
     f(x, c) = φ(x)′b₀ + ψ(x)′b_c,   b_c ~ N(0, diag V),
 
-ψ at most 16 of the functions φ, those of the largest variance, the constant first. V is σ_d² times
-the spectrum that all share, and τ² more for the constant: an intercept and a smooth deviation. Both
-are learned per column, so that rare levels lean on the others as much as these are alike. Effects
-of several columns add up; a level that was never seen has effects of variance V and mean 0.
+where ψ are at most 16 of the functions φ, those with the largest prior variance, the constant
+first. V is σ_d² times the shared spectrum, plus τ² for the constant: an intercept and a smooth
+deviation. Both are estimated per column, so that rare levels borrow from the others as much as
+these are similar. Effects of several columns add up; an unseen level has effects with mean 0 and
+variance V.
 
-Columns are coordinates after the features: the number of the level over the highest one, below 0 if
-it was never seen.
+Columns are coordinates after the features: the index of the level divided by the highest index,
+negative if the level is unseen.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Functions of a deviation at the most, and the least of their variances in units of the largest.
+# Most functions of a deviation, and their smallest variance relative to the largest.
 MOST, LEAST = 16, 1e-4
-# Entries of the blocks of the column with most levels, and functions of any other, at the most.
+# Most entries in the blocks of the column with most levels, and most functions of any other.
 MOST_ENTRIES, MOST_DENSE = 1 << 24, 256
-# A coordinate of levels that were never seen.
+# The coordinate of unseen levels.
 NEVER = -1.0
 
 
@@ -40,7 +41,7 @@ class Arrangement(NamedTuple):
     numeric : tuple of int
         Columns that are features.
     combined : tuple of tuples of int
-        Per column of categories, the columns whose levels together are one of its own.
+        Per column of categories, the columns of points whose levels are combined in it.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class Arrangement(NamedTuple):
 
 
 def combined(codes: Floats) -> Floats:
-    """Return one code of levels (r, k) together: 53 bits of a hash, if there are several."""
+    """Return one code per row of codes (r, k): 53 bits of a hash if k > 1."""
     if codes.shape[1] == 1:
         return codes[:, 0]
     key = np.zeros(len(codes), dtype=np.uint64)
@@ -70,7 +71,7 @@ def combined(codes: Floats) -> Floats:
 
 
 def mixed(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return what splitmix64 makes of numbers."""
+    """Return the splitmix64 hash of integers."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -83,11 +84,11 @@ class Column(NamedTuple):
     Parameters
     ----------
     size : int
-        Levels that were seen.
+        Number of levels with trials.
     is_smooth : bool
         Whether effects vary with the features.
     is_averaged : bool
-        Whether answers are about the average over levels: of groups of trials.
+        Whether answers are averages over levels, as for groups of trials.
     """
 
     size: int
@@ -96,11 +97,11 @@ class Column(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """How many hyper-parameters it has: log τ, and log σ_d."""
+        """The number of its hyper-parameters: log τ, and log σ_d if it is smooth."""
         return 1 + self.is_smooth
 
     def which(self, x: Floats) -> Ints:
-        """Return the numbers of levels at coordinates, −1 if they were never seen."""
+        """Return the indices of levels at coordinates, −1 if they are unseen."""
         number = np.rint(x * max(self.size - 1, 1)).astype(np.int64)
         return np.where(x < 0.0, -1, number)
 
@@ -109,12 +110,12 @@ Columns = tuple[Column, ...]
 
 
 def parameters(columns: Columns) -> int:
-    """Return how many hyper-parameters columns have."""
+    """Return the number of hyper-parameters of all columns."""
     return sum(column.parameters for column in columns)
 
 
 def longest(columns: Columns) -> int:
-    """Return the column with most levels, of equal ones the first."""
+    """Return the column with most levels, the first if several have as many."""
     return max(range(len(columns)), key=lambda k: (columns[k].size, -k))
 
 
@@ -132,7 +133,7 @@ def coordinates(codes: Floats, levels: Floats) -> Floats:
 
 
 class Effects(NamedTuple):
-    """What is believed of the effects of a column's levels, given hyper-parameters.
+    """The prior of the effects of a column's levels, given hyper-parameters.
 
     Parameters
     ----------
@@ -155,9 +156,9 @@ class Shared(NamedTuple):
     Parameters
     ----------
     variance : array of shape (m,)
-        Of the functions, without what the constant has on top.
+        Prior variances of the functions, without the additional variance of the constant.
     slope : array of shape (1 + d, m)
-        Its logarithm's, by log σ and log ℓ.
+        Derivatives of their logarithms by log σ and log ℓ.
     """
 
     variance: Floats
@@ -165,7 +166,7 @@ class Shared(NamedTuple):
 
 
 def effects(shared: Shared, theta: Floats, at: int, column: Column, most: int) -> Effects:
-    """Return what is believed of the levels of a column whose hyper-parameters start at `at`."""
+    """Return the prior of the levels of a column whose hyper-parameters start at `at`."""
     tau = math.exp(2.0 * theta[at])
     if not column.is_smooth:
         slope = np.zeros((len(theta), 1))
@@ -183,14 +184,14 @@ def effects(shared: Shared, theta: Floats, at: int, column: Column, most: int) -
 
 
 def lowest(variance: Floats, most: int) -> Ints:
-    """Return the constant and the functions of largest variance, so many at the most."""
+    """Return the constant and the functions with the largest variance, at most `most`."""
     order = 1 + np.argsort(-variance[1:], kind="stable")
     kept = order[variance[order] > LEAST * variance[0]]
     return np.concatenate([[0], kept[: max(most, 1) - 1]]).astype(np.int64)
 
 
 class Layout(NamedTuple):
-    """Where the coefficients of all levels are: those of the longest column come last.
+    """The order of the coefficients of all levels; those of the longest column come last.
 
     Parameters
     ----------
@@ -198,9 +199,9 @@ class Layout(NamedTuple):
     effects : tuple of Effects
         One per column.
     first : tuple of int
-        The first coefficient of every column.
+        Index of the first coefficient of each column.
     size : int
-        Coefficients, those of the functions that all share included.
+        Number of coefficients, including those of the shared functions.
     """
 
     columns: Columns
@@ -215,12 +216,12 @@ class Layout(NamedTuple):
 
     @property
     def core(self) -> int:
-        """Coefficients before those of the longest column."""
+        """The number of coefficients before those of the longest column."""
         return self.first[self.last]
 
 
 def layout(shared: Shared, theta: Floats, columns: Columns) -> Layout:
-    """Return where coefficients are and what is believed of them."""
+    """Return the order of coefficients and their prior."""
     m, last = len(shared.variance), longest(columns)
     at = len(theta) - parameters(columns)
     found: list[Effects] = []

@@ -1,15 +1,15 @@
-"""Between the features' own units and the unit box in which a process lives.
+"""Maps between the features' own units and the unit box of a process.
 
-A feature is put into the box by its range, by its ranks or by its logarithm:
+A feature is mapped to the box by its range, by its ranks or by its logarithm:
 
     range   (x − low)/(high − low), where low and high are the ends of the domain
-    log     the same of log x; what is not positive is far below
-    rank    the share of trials below x (and half of those at x), 0 at the least and 1 at the
-            greatest value that was seen, linear between at most 1,024 of them and beyond
-    period  the share of the period, from 0 to 1, where it starts again
+    log     the same for log x; values that are not positive are far below
+    rank    the share of trials below x (and half of those at x), 0 at the smallest and 1 at the
+            largest observed value, interpolated linearly between at most 1,024 of them, and beyond
+    period  the phase, from 0 to 1, where it starts again
 
-Longitude and latitude are shares of 360° and of 180°, or, if the domain is a region that a plane
-can stand for, the coordinates of that plane by their ranges (`betafield.earth`).
+Longitude and latitude are fractions of 360° and of 180° or, if a plane can represent the domain,
+coordinates of that plane by their ranges (`betafield.earth`).
 
 Points outside the domain are outside the box.
 """
@@ -31,22 +31,22 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SCALES = ("range", "rank", "log")
-# Those that a feature has or has not, with what it is in the box.
+# Scales that are given, never estimated, and the kind of the feature in the box.
 WRAPPED = {"period": CIRCLE, "longitude": LONGITUDE, "latitude": LATITUDE}
-# Values of a feature that ranks are told at.
+# Most values of a feature at which ranks are stored.
 KNOTS = 1_024
-# Ranks, or logarithms, that nowhere differ by more from what they would replace are not tried.
+# Ranks are tried only if somewhere they differ by more than this from the range scale.
 ALIKE = 0.1
-# Nor are those that differ by this many standard deviations of a share, ½/√t.
+# The difference must also exceed this many standard deviations of a proportion, ½/√t.
 DEVIATIONS = 2.8
-# Values of a feature that are looked at together, and bins in which they are counted.
+# Values of a feature processed at a time, and bins in which they are counted.
 LONG, BINS = 1 << 20, 256
 
 
 class Axis(NamedTuple):
-    """How a feature is put into the box: x, or log x, is `to` at the knots `at`, linear between.
+    """How a feature is mapped to the box: x, or log x, is `to` at the knots `at`, linear between.
 
-    Beyond the knots it goes on with slope 1/side; a constant feature has one knot, its middle.
+    Beyond the knots the slope is 1/side; a constant feature has one knot, at the middle.
     """
 
     at: Floats
@@ -70,16 +70,16 @@ class Axis(NamedTuple):
         return np.asarray(np.interp(x, self.at, self.to) + beyond / self.side)
 
     def outside(self, u: Floats) -> Floats:
-        """Return values of the feature, for its units within the box."""
+        """Return values of the feature, given its coordinates in the box."""
         x = np.interp(u, self.to, self.at)
         return np.asarray(np.exp(x) if self.is_log else x)
 
 
 class Box(NamedTuple):
-    """A domain that is made the unit box, feature by feature; constant ones are in its middle.
+    """The map of a domain to the unit box, per feature; constant features are at its middle.
 
-    If there are categories, an `arrangement` says which columns of points they are; after the
-    features come the coordinates of their codes among `levels`, which are sorted.
+    If there are categories, `arrangement` says which columns of points they are; the coordinates
+    of their codes among the sorted `levels` come after the features.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Box(NamedTuple):
 
     @classmethod
     def scaled(cls, bounds: Floats, scale: tuple[str, ...], points: Floats, trials: Ints) -> Box:
-        """Return the box of bounds by a scale per feature; ranks are those of these trials."""
+        """Return the box of bounds with one scale per feature; ranks are those of these trials."""
         chart = _chart(bounds, scale)
         axes = tuple(axis(kind, bounds[a], points[:, a], trials) for a, kind in enumerate(scale))
         if chart is not None:
@@ -111,13 +111,13 @@ class Box(NamedTuple):
         return cls(whole, kinds=_kinds(scale, tuple(WRAPPED)))
 
     def inside(self, points: Floats) -> Floats:
-        """Return points (m, d) in units of the box, beyond it if they are."""
+        """Return points (m, d) in units of the box; points outside the domain are outside it."""
         if self.arrangement is not None:
             return self.beside(*self.arrangement.arranged(points))
         return self.features(points)
 
     def beside(self, points: Floats, codes: Floats) -> Floats:
-        """Return points in units of the box, and after them the coordinates of levels."""
+        """Return points in units of the box, followed by the coordinates of levels."""
         levels = [coordinates(*both) for both in zip(codes.T, self.levels, strict=True)]
         return np.column_stack([self.features(points), *levels])
 
@@ -136,21 +136,21 @@ class Box(NamedTuple):
         return own if self.chart is None else self.chart.outside(x, own)
 
     def within(self, points: Floats) -> Floats:
-        """Return the same, none beyond the box: rounding takes none out."""
+        """Return `inside`, clipped to the box because rounding may leave it."""
         return np.clip(self.inside(points), 0.0, 1.0)
 
 
 class Chart(NamedTuple):
-    """A plane that stands for a region of the Earth.
+    """A plane that represents a region of the Earth.
 
     Parameters
     ----------
     columns : tuple of int
-        Longitude and latitude.
+        Columns of longitude and latitude.
     region : Region
-        What is on the plane.
+        The region.
     low, side : tuple of float
-        Its coordinates, east and north, that are 0 in the box, and how long the box is.
+        Origin of the box in coordinates of the plane, east and north, and its side lengths.
     """
 
     columns: tuple[int, int]
@@ -159,23 +159,23 @@ class Chart(NamedTuple):
     side: tuple[float, float]
 
     def inside(self, points: Floats, x: Floats) -> Floats:
-        """Return points of the box, without longitude and latitude."""
+        """Return x with longitude and latitude replaced by coordinates of the plane."""
         plane = self.region.plane(*points[:, self.columns].T)
         x[:, self.columns] = (plane.T - self.low) / self.side
         return x
 
     def outside(self, x: Floats, own: Floats) -> Floats:
-        """Return points in their own units, without longitude and latitude."""
+        """Return `own` with longitude and latitude computed from the plane."""
         plane = np.array(self.low) + x[:, self.columns] * self.side
         longitude, latitude = self.region.globe(plane.T)
-        middle = self.region.longitude  # of which others are told on the nearer side
+        middle = self.region.longitude  # others are given within half a turn of it
         own[:, self.columns[0]] = middle + earth.wrapped(np.mod(longitude - middle, earth.TURN))
         own[:, self.columns[1]] = latitude
         return own
 
 
 def _chart(bounds: Floats, scale: tuple[str, ...]) -> Chart | None:
-    """Return the plane for longitude and latitude, if there are any and a plane will do."""
+    """Return the plane for longitude and latitude, if there are such and a plane suffices."""
     if "longitude" not in scale:
         return None
     columns = scale.index("longitude"), scale.index("latitude")
@@ -190,20 +190,20 @@ def _chart(bounds: Floats, scale: tuple[str, ...]) -> Chart | None:
 
 
 def _whole(axis: Axis, kind: str) -> Axis:
-    """Return the axis of a feature; longitude and latitude have the whole Earth."""
+    """Return the axis of a feature; those of longitude and latitude cover the whole Earth."""
     if kind == "longitude":
         return by_period(-180.0, 180.0)
     return by_range(*earth.LATITUDES) if kind == "latitude" else axis
 
 
 def _kinds(scale: tuple[str, ...], wrapping: tuple[str, ...]) -> Kinds:
-    """Return what features are in the box; none: all are lines."""
+    """Return the kind of each feature in the box; empty if all are lines."""
     kinds = tuple(WRAPPED[kind] if kind in wrapping else LINE for kind in scale)
     return kinds if any(kind != LINE for kind in kinds) else ()
 
 
 def axis(kind: str, ends: Floats, x: Floats, trials: Ints) -> Axis:
-    """Return how a feature with these ends of its domain is put into the box."""
+    """Return the axis of a feature whose domain has these ends."""
     if kind == "log":
         return by_log(*_positive(ends, x, trials))
     if kind == "rank":
@@ -212,7 +212,7 @@ def axis(kind: str, ends: Floats, x: Floats, trials: Ints) -> Axis:
 
 
 def by_period(low: float, high: float) -> Axis:
-    """Return the axis of a feature that is at `low` again when it comes to `high`."""
+    """Return the axis of a feature for which `high` is the same as `low`."""
     return by_range(low, high)._replace(is_circle=True)
 
 
@@ -229,7 +229,7 @@ def by_log(low: float, high: float) -> Axis:
 
 
 def by_rank(at: Floats, trials: Ints) -> Axis:
-    """Return the axis of ranks, for sorted values and their trials."""
+    """Return the axis of ranks, given sorted values and their trials."""
     if len(at) == 1:
         return by_range(at[0], at[0])
     below = np.cumsum(trials) - 0.5 * trials
@@ -243,7 +243,7 @@ def by_rank(at: Floats, trials: Ints) -> Axis:
 def values(x: Floats, trials: Ints, long: int = LONG) -> tuple[Floats, Ints]:
     """Return the distinct values of a feature, sorted, and the trials at each.
 
-    Columns are taken in parts that are so `long`.
+    Columns are processed in parts of length `long`.
     """
     parts = [
         _values(x[start : start + long], trials[start : start + long])
@@ -265,7 +265,7 @@ def _values(x: Floats, trials: Ints) -> tuple[Floats, Ints]:
 
 
 def _positive(ends: Floats, x: Floats, trials: Ints) -> tuple[float, float]:
-    """Return positive ends of a domain: its own, or from the least value that was seen."""
+    """Return positive ends of a domain: its own, or from the smallest observed value."""
     if ends[0] > 0.0:
         return float(ends[0]), float(ends[1])
     seen = x[trials > 0]
@@ -285,10 +285,11 @@ def candidates(
     unit: float = 1.0,
     wraps: tuple[str, ...] = (),
 ) -> list[tuple[str, ...]]:
-    """Return, per feature, the scales that are worth a try, its own units first.
+    """Return, per feature, the scales worth trying, its own units first.
 
-    Ranks if trials are spread unevenly over the range; logarithms if they spread them evenly. 1 of
-    `trials` counts for `unit`. Features that wrap around have the scale that `wraps` says.
+    Ranks are tried if trials are spread unevenly over the range, and logarithms too if they spread
+    trials more evenly. 1 of `trials` stands for `unit`. Features that wrap around have the scale
+    given in `wraps`.
     """
     alike = max(ALIKE, DEVIATIONS * 0.5 / math.sqrt(float(trials.sum()) * unit))
     return [
@@ -306,21 +307,21 @@ def _worth(ends: Floats, x: Floats, trials: Ints, alike: float) -> Iterator[str]
     if len(rank.at) == 1 or _apart(plain, rank) <= alike:
         return
     yield "rank"
-    if ends[0] > 0.0:  # else there are points of the domain that have no logarithm
+    if ends[0] > 0.0:  # otherwise some points of the domain have no logarithm
         log = by_log(*_positive(ends, x, trials))
         if _apart(log, rank) < _apart(plain, rank):
             yield "log"
 
 
 def _apart(one: Axis, rank: Axis) -> float:
-    """Return how far two axes differ at the most, at the knots of the second."""
+    """Return the largest difference between two axes at the knots of the second."""
     u = one.inside(rank.at)
-    # Where trials are counts, but ends may be far from all of them.
+    # Only the range of the trials counts, because the ends may be far from all of them.
     return float(np.abs((u - u[0]) / (u[-1] - u[0]) - rank.to).max())
 
 
 def _is_even(plain: Axis, x: Floats, trials: Ints, alike: float) -> bool:
-    """Return whether trials surely are spread evenly over the range, by counts in bins."""
+    """Return whether counts in bins show that trials are spread evenly over the range."""
     total = np.zeros(BINS, dtype=np.int64)
     for start in range(0, len(x), LONG):
         at = slice(start, start + LONG)

@@ -1,14 +1,14 @@
-"""Sums over products of cosines, in O(rows · Π 2c_a) where dense ones take O(rows · m²).
+"""Sums over products of cosines, in O(rows · Π 2c_a) instead of O(rows · m²).
 
 Products of cosines are sums of cosines, cos jt cos kt = (cos (j−k)t + cos (j+k)t)/2. With
 
     T_p = Σ_i w_i Π_a cos p_a t_ia          `moments`, p_a up to twice the highest frequency
 
-every entry of Φ′WΦ is a mean of 2^d of them (`gram`); and read backwards a quadratic form φ′Sφ is
-Σ_p T_p Π_a cos p_a t_a for T that `spread` makes from S. `contract` evaluates such sums at points,
-each in the same order whichever points are asked with it. One to three features: with fewer, the
-first tables are a column of ones. Sums over points and over frequencies are products of matrices,
-by rows of a block at a time.
+each entry of Φ′WΦ is a mean of 2^d of them (`gram`). Conversely, a quadratic form φ′Sφ is
+Σ_p T_p Π_a cos p_a t_a with T computed from S by `spread`. `contract` evaluates such sums at
+points, each in the same order whatever the other points of a call. All functions take three
+features: if there are fewer, the first tables are a column of ones. Sums over points and over
+frequencies are matrix products, one block of rows at a time.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from betafield.process.linear import WHOLE, add_product
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Points taken at a time: a multiple of four, for that many rows are added at once.
+# Points per block: a multiple of four, because four rows are added at once.
 POINTS = 4096
 
 
 def table(angle: Floats, count: int) -> Floats:
     """Return cos(j·angle) for j < count, shape (points, count).
 
-    By cos (j+1)t = 2 cos t cos jt − cos (j−1)t: angles keep away from 0 and π, where that would
-    lose digits.
+    The recurrence is cos (j+1)t = 2 cos t cos jt − cos (j−1)t; it loses digits near 0 and π, but
+    angles stay away from these.
     """
     columns = np.ones((max(count, 2), len(angle)))
     np.cos(angle, out=columns[1])
@@ -48,8 +48,8 @@ def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, 
     for start in range(0, len(weight), POINTS):
         at = slice(start, start + POINTS)
         scales = weight[None, at]
-        if a * b > 1:  # else they are ones
-            # Turned before they are multiplied, not after: the product is much larger.
+        if a * b > 1:  # otherwise they are ones
+            # They are transposed before the product, not after, because it is much larger.
             first, second = (np.ascontiguousarray(C.T) for C in (C0[at, :a], C1[at, :b]))
             scales = ((scales * first)[:, None] * second).reshape(a * b, -1)
         add_product(scales, np.ascontiguousarray(C2[at, :c]), WHOLE, T)
@@ -57,7 +57,7 @@ def moments(weight: Floats, C0: Floats, C1: Floats, C2: Floats, a: int, b: int, 
 
 
 def contract(T: Floats, C0: Floats, C1: Floats, C2: Floats) -> Floats:
-    """Return Σ_pqr T[p, q, r] C0[i, p] C1[i, q] C2[i, r] for every point i."""
+    """Return Σ_pqr T[p, q, r] C0[i, p] C1[i, q] C2[i, r] for each point i."""
     a, b, c = T.shape
     flat, out = T.reshape(a * b, c), np.empty(len(C0))
     for start in range(0, len(C0), POINTS):
@@ -66,7 +66,7 @@ def contract(T: Floats, C0: Floats, C1: Floats, C2: Floats) -> Floats:
         scales = C0[at, :a, None] * C1[at, None, :b]
         add_product(scales.reshape(-1, a * b), flat, WHOLE, lines)
         lines *= C2[at, :c]
-        out[at] = lines.cumsum(axis=1)[:, -1]  # one after the other, as `sum` would not
+        out[at] = lines.cumsum(axis=1)[:, -1]  # adds in order, which `sum` does not
     return out
 
 
@@ -82,19 +82,20 @@ def gram(T: Floats, J: Ints, root: Floats) -> Floats:
 
 
 def spread(S: Floats, J: Ints, root: Floats, a: int, b: int, c: int) -> Floats:
-    """Return T of shape (a, b, c) with Σ T Π cos = φ′RSRφ, S symmetric: `gram` read backwards."""
+    """Return T of shape (a, b, c) with Σ T Π cos = φ′RSRφ, S symmetric: the adjoint of `gram`."""
     p, q, at = _pairs(J.tobytes(), (a, b, c))
     share = 0.125 * root[p] * root[q] * S[p, q] * np.where(p == q, 1.0, 2.0)
-    # One after the other, in this order.
+    # bincount adds in this order.
     found: Floats = np.bincount(at.T.ravel(), np.repeat(share, len(at)), a * b * c)  # type: ignore[assignment]
     return found.reshape(a, b, c)
 
 
 @functools.lru_cache(maxsize=4)
 def _pairs(frequencies: bytes, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs (p, q) of frequencies, q ≤ p, and where in T their 2³ products are.
+    """Return the pairs (p, q) of frequencies, q ≤ p, and the indices in T of their 2³ products.
 
-    The s-th product has sums of frequencies where bits of s are set, differences elsewhere.
+    The s-th product has the sum of frequencies of feature a if bit a of s is set, otherwise the
+    difference.
     """
     J = np.frombuffer(frequencies, dtype=np.int64).reshape(-1, len(shape))
     p, q = np.tril_indices(len(J))

@@ -1,7 +1,7 @@
-"""The curvature M₀ = I + Φ̃′WΦ̃ of a log posterior, factored once and asked several things.
+"""The curvature M₀ = I + Φ̃′WΦ̃ of a log posterior, factored once and used several times.
 
-`Whole` is any such matrix. With a function per level, which meet each other only through the other
-functions, it is an arrow (`Arrow`),
+`Whole` is any such matrix. With one function per level, which interact only through the other
+functions, it is an arrow matrix (`Arrow`),
 
     M₀ = [[A, B′], [B, diag d]],   complement A − B′ diag(d)⁻¹ B = U′U,
 
@@ -9,8 +9,8 @@ so that hundreds of levels cost little more than none:
 
     step′M₀ step = |U s₀|² + Σ d (s₁ + B s₀/d)²,   log det M₀ = 2 Σ log U_jj + Σ log d.
 
-Of fewer rows than functions it differs from I in the space of the rows only (`Low`): with
-Q orthonormal rows that span it, M₀ = I + Q′(C − I)Q.
+With fewer rows than functions, it differs from I only in the span of the rows (`Low`): if the rows
+of Q are orthonormal and span it, M₀ = I + Q′(C − I)Q.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Curvature(Protocol):
-    """M₀, as far as scoring needs it."""
+    """The operations on M₀ that scoring needs."""
 
     def solve(self, y: Floats) -> Floats:
         """Return M₀⁻¹y."""
@@ -59,7 +59,7 @@ class Whole(NamedTuple):
 
     @classmethod
     def of(cls, M: Floats) -> Whole:
-        """Return a matrix, factored."""
+        """Return the factorisation of a matrix."""
         return cls(linear.factor(M))
 
     def solve(self, y: Floats) -> Floats:
@@ -85,7 +85,7 @@ class Whole(NamedTuple):
 
 
 class Low(NamedTuple):
-    """M₀ = I + Q′(C − I)Q, of fewer rows than functions.
+    """M₀ = I + Q′(C − I)Q, for fewer rows than functions.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Low(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """M₀ = [[A, B′], [B, diag d]], by the factor of its complement.
+    """M₀ = [[A, B′], [B, diag d]], by the factor of its Schur complement.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Arrow(NamedTuple):
 
     @classmethod
     def of(cls, A: Floats, B: Floats, d: Floats) -> Arrow:
-        """Return an arrow, factored."""
+        """Return the factorisation of an arrow matrix."""
         return cls(Whole.of(A - linear.weighted_gram(B, 1.0 / d)), B, d)
 
     def solve(self, y: Floats) -> Floats:

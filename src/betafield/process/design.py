@@ -1,9 +1,9 @@
-"""Products with the matrix of a basis at points, Φ̃ = Φ diag(√D), by two ways that agree.
+"""Products with the design matrix of a basis at points, Φ̃ = Φ diag(√D).
 
-`Product`, for one to three features, never makes the matrix: it works on sums of cosines
-(`cosines`). `Dense`, for more and for those that
-wrap around, does, a block of rows at a time where it can. `Few` is for fits of fewer rows than
-functions. `Levelled` adds a function per level of a feature to the first two.
+`Product`, for one to three features, never forms the matrix: it works on sums of cosines
+(`cosines`). `Dense`, for more features and for those that wrap around, forms it, one block of rows
+at a time if it is large. `Few` is for fits with fewer rows than functions. `Levelled` adds one
+function per level of a feature to `Product` or `Dense`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from betafield.process.pooled import Pooled
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Features up to which sums of cosines are quicker.
+# Up to this many features, sums of cosines are faster.
 FEW = 3
-# Functions per row from which rows are few, and trials of a row up to which that is of use.
+# `Few` is used with at least this many functions per row, and at most this many trials in a row.
 SPARSE, MANY = 1.5, 1e4
-# Rows of a dense matrix that are made at a time, and entries that are kept at the most.
+# Rows per block of a dense matrix, and the most entries that are kept in memory.
 BLOCK, MOST_KEPT = 4_096, 1 << 24
 
 
 class Design(Protocol):
-    """Φ̃, as far as fits and posteriors need it."""
+    """The operations on Φ̃ that fits and posteriors need."""
 
     def values(self, b: Floats) -> Floats:
         """Return Φ̃b."""
@@ -67,7 +67,7 @@ class Product:
     root : array of shape (m,)
         √D.
     tables : three arrays of shape (r, 2·highest frequency + 1)
-        Cosines of every point.
+        Cosines at each point.
     """
 
     J: Ints
@@ -99,7 +99,7 @@ class Product:
         return cosines.contract(self.spread(S), *self.tables)
 
     def spread(self, S: Floats) -> Floats:
-        """Return the sums of cosines that φ̃′Sφ̃ is."""
+        """Return the coefficients of φ̃′Sφ̃ as a sum of cosines."""
         return cosines.spread(S, self.J, self.root, *self._shape(2))
 
     def _shape(self, times: int) -> tuple[int, int, int]:
@@ -114,7 +114,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Dense:
-    """Φ̃ as a matrix, in blocks of rows that are made once if they are not too many."""
+    """Φ̃ as a matrix, in blocks of rows that are kept if they are not too many."""
 
     basis: Basis
     x: Floats
@@ -159,10 +159,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class Few:
-    """Φ̃ of fewer points than functions, as a matrix P.
+    """Φ̃ for fewer points than functions, as a matrix P.
 
     With PP′ = U′U, the rows of Q = U′⁻¹P are orthonormal and span those of P = U′Q, so that
-    I + P′WP = I + Q′(UWU′)Q: matrices to be factored have one row per point.
+    I + P′WP = I + Q′(UWU′)Q: the matrix to factor has one row per point.
     """
 
     P: Floats
@@ -187,7 +187,7 @@ class Few:
 
     @cached
     def _spanned(self) -> tuple[Floats, Floats]:
-        """U′ and Q. Points that repeat others have rows of rounding in Q: 10⁻¹⁰ of the rest."""
+        """U′ and Q. Repeated points have rows of mere rounding in Q, 10⁻¹⁰ of the others."""
         turned = np.ascontiguousarray(self.P.T)
         U = linear.factor(linear.product(self.P, turned))
         return np.ascontiguousarray(U.T), linear.forward(U, self.P)
@@ -197,15 +197,15 @@ class Few:
 class Levelled:
     """Φ̃ of a basis whose last functions are levels of a feature.
 
-    At one level the cosines of that feature are constants: what rows of a level add up are cosines
-    of the other features alone.
+    Within one level the cosines of that feature are constant, so sums over the rows of a level
+    involve only cosines of the other features.
 
     Parameters
     ----------
     cosines : Cosines
-        The functions before.
+        The functions before those of the levels.
     basis : Basis
-        All of them.
+        All functions.
     x : array of shape (r, d)
         The points.
     """
@@ -232,9 +232,9 @@ class Levelled:
         return Arrow.of(A, self._tau * across, 1.0 + self._tau**2 * own)
 
     def forms(self, S: Floats) -> Floats:
-        """Return φ̃′Sφ̃ for every point, S symmetric; levels never seen have variance τ².
+        """Return φ̃′Sφ̃ for every point, S symmetric; unseen levels add variance τ².
 
-        If answers are averages over levels, such points have no level.
+        If answers are averages over levels, they add nothing.
         """
         m, known = self._m, self._which
         along, which = self._levels
@@ -269,7 +269,7 @@ class Levelled:
 
     @cached
     def _frequencies(self) -> tuple[Ints, Ints]:
-        """The frequencies of the other features, each once, and which of them functions have."""
+        """The distinct frequencies of the other features, and the index of each function's."""
         J = self.basis.J[:, self._others_of]
         found, which = distinct(J)
         return found, which.ravel()
@@ -281,7 +281,7 @@ class Levelled:
 
     @cached
     def _levels(self) -> tuple[Floats, Ints]:
-        """√D times cosines of levels (L, m), and the frequencies of the others of functions."""
+        """√D times the cosines at levels (L, m), and the index of each function's frequencies."""
         effects, m = self._effects, self._m
         along = np.tile(self.basis.root[:m], (len(effects.at), 1))
         if effects.feature < self.basis.J.shape[1]:
@@ -293,15 +293,15 @@ class Levelled:
 
     @property
     def _others_of(self) -> list[int]:
-        """The features but that with levels; levels that are groups are beside all of them."""
+        """The features without levels; if levels are groups, these are all features."""
         return [a for a in range(self.basis.J.shape[1]) if a != self._effects.feature]
 
     def _at(self, effects: Floats) -> Floats:
-        """Return τ times the effect of every point's level."""
+        """Return τ times the effect of each point's level."""
         return np.where(self._which < 0, 0.0, self._tau * effects[self._which])
 
     def _by_level(self, values: Floats) -> Floats:
-        """Return sums of rows of values by level."""
+        """Return sums of the rows of `values` by level."""
         out = np.zeros((len(self.basis.root) - self._m, values.shape[1]))
         ordered = self._which[self._order]
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -312,7 +312,7 @@ class Levelled:
 
 
 def design(basis: Basis, x: Floats) -> Design:
-    """Return Φ̃ of a basis at points, taken to the border of the unit box if they are beyond."""
+    """Return Φ̃ of a basis at points, clipped to the unit box."""
     if basis.layout is not None:
         return pooled(basis, x)
     plain = _plain(without_effects(basis), x)
@@ -320,17 +320,17 @@ def design(basis: Basis, x: Floats) -> Design:
 
 
 def of_rows(basis: Basis, x: Floats, most: float) -> Design:
-    """Return the same of the rows of a fit, with so many trials in one at the most.
+    """Return Φ̃ at the rows of a fit, whose largest has `most` trials.
 
-    Few rows have a form of their own. Answers have not, for they would depend on what is asked
-    together; nor rows of so many trials that what is outside their space would be rounding.
+    Fits with few rows use `Few`. Queries do not, because results would depend on the other points
+    of a call; nor do rows with so many trials that the part outside their span would be rounding.
     """
     is_few = SPARSE * len(x) <= len(basis.root) and most <= MANY
     return Few(matrix(basis, x)) if is_few and basis.layout is None else design(basis, x)
 
 
 def pooled(basis: Basis, x: Floats) -> Pooled:
-    """Return Φ̃ of a basis with levels of categories, which come after the features of points."""
+    """Return Φ̃ of a basis with levels of categories, whose coordinates follow the features."""
     assert basis.layout is not None
     d, columns = len(basis.margin), basis.layout.columns
     plain = without_effects(basis)
@@ -373,9 +373,9 @@ def matrix(basis: Basis, x: Floats) -> Floats:
 
 
 def functions(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
-    """Return products of functions of some features at points, with these frequencies of them.
+    """Return products of the functions of some features at points, with frequencies J.
 
-    Of the sphere all features are among them, or none.
+    Either both features of the sphere are among them, or neither.
     """
     angles = basis.angles(x[:, : len(basis.margin)])
     P = np.ones((len(x), len(J)))
@@ -392,7 +392,7 @@ def functions(basis: Basis, x: Floats, features: list[int], J: Ints) -> Floats:
 
 
 def product(basis: Basis, x: Floats, A: Floats) -> Floats:
-    """Return Φ̃A; every point has one level at the most."""
+    """Return Φ̃A, using that each point has at most one level."""
     if basis.layout is not None:
         return pooled(basis, x).products(A)
     if basis.effects is None:

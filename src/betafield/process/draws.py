@@ -1,28 +1,29 @@
 """Fields drawn from the joint posterior, equally weighted.
 
-A pool of coefficients is drawn from the members of the posterior (`ensemble`), each as often as it
-is heavy. With b = b̂ + U⁻¹z, z ~ N(0, I), a draw has the importance weight
+A pool of coefficients is drawn from the members of the posterior (`ensemble`), in proportion to
+their weights. With b = b̂ + U⁻¹z, z ~ N(0, I), a draw has the importance weight
 
     log w = log-likelihood(b) − ½b′b + ½z′z − (evidence + Σ log U_jj)
 
-against the exact likelihood of the rows, contexts included: 0 at the mode. Laplace's law is
-symmetric, the posterior is not if π saturates, and these weights make up for it. A quarter of the
-draws is from a law as wide as if trials told a tenth, V′V = I + (U′U − I)/10, and the weights are
-those of the mixture of both: else nothing would be drawn where Laplace's law hardly reaches. They
-are cut at their mean times √(pool), and raised to a power below 1 if otherwise fewer than a tenth
-of the pool would count; then the pool is resampled systematically.
+for the exact likelihood of the rows, contexts included; log w is 0 at the mode. Laplace's
+approximation is symmetric but the posterior is not if π saturates, and these weights correct that.
+A quarter of the draws comes from a wider distribution in which trials have a tenth of their
+information, V′V = I + (U′U − I)/10, and weights are relative to the mixture of both; otherwise
+nothing would be drawn where Laplace's approximation has hardly any mass. Weights are truncated at
+their mean times √(pool size), and raised to a power below 1 if the effective sample size would be
+less than a tenth of the pool; then the pool is resampled systematically.
 
-Residual windows (`residuals`) are mixed in point by point, as in the posterior of each point: a
-draw has a uniform number u, and at a point it is of the component at which the weights there reach
-u. In a window, with λ the log-odds of the process's draw, linear about its mean,
+Windows of residuals (`residuals`) are mixed in per point, as in the posterior at each point: a draw
+has a uniform number u, and at a point it belongs to the component at which the cumulative weights
+there reach u. In a window, with λ the log-odds of the process's draw, linearised about its mean,
 
     logit π = c + (1 − β)(λ − logit m) + √((1 − β) τ) e(x),
 
-e a smooth random field whose correlation goes as far as the window (`noise`). Beyond the domain a
-draw returns to the base rate as its law does, f ← c₀ + ρ (f − c₀) + √(1 − ρ²) σ e(x).
+where e is a smooth random field correlated over the width of the window (`noise`). Beyond the
+domain a draw returns to the base rate as in `law`, f ← c₀ + ρ (f − c₀) + √(1 − ρ²) σ e(x).
 
-Every random number is a function of the seed, not of the points: fields are the same whatever
-points are asked, together or apart.
+Every random number is a function of the seed, not of the points: fields are the same whichever
+points are queried, together or separately.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from betafield.process.wrapped import dimensions, laid
 Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
-# The default number of fields that are drawn.
+# The default number of fields.
 SIZE = 1_000
-# The share of draws from wider laws, and the weight of trials in these.
+# The share of draws from the wider distribution, and the weight of trials in it.
 WIDER, TOLD = 0.25, 0.1
-# The share of a pool that counts at the least.
+# The least effective sample size, as a share of the pool.
 LEAST_SHARE = 0.1
-# Draws whose likelihoods are looked at together.
+# Draws whose likelihoods are computed at once.
 BLOCK = 512
-# What random numbers are for.
+# Purposes of random numbers.
 POOL, UNIFORM, BEYOND, LEVELS, WINDOWS = range(5)
 
 
@@ -71,9 +72,9 @@ class Drawn(NamedTuple):
     b : array of shape (m, k)
         Coefficients.
     copies : integer array of shape (c,)
-        Which of them, for every draw of this member.
+        The column of b of each draw from this member.
     draws : integer array of shape (c,)
-        The numbers of these draws.
+        The indices of these draws.
     """
 
     member: Member
@@ -84,16 +85,16 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Fields drawn from the joint posterior, to be asked at any points.
+    """Fields drawn from the joint posterior, which can be evaluated at any points.
 
     Parameters
     ----------
     smooth : Smooth
-        What is believed.
+        The posterior.
     size : int
         Number of fields.
     seed : Seed
-        What decides them.
+        The seed of all random numbers.
     n_jobs : int or None
         Threads for sums over windows.
     """
@@ -118,7 +119,7 @@ class Fields:
 
     @cached
     def _uniform(self) -> Floats:
-        """u, evenly spread."""
+        """u, stratified over [0, 1]."""
         rng = self.seed.generator(UNIFORM)
         return (rng.permutation(self.size) + rng.random(self.size)) / self.size
 
@@ -139,7 +140,7 @@ class Fields:
         return out
 
     def _value(self, each: Drawn, f: Floats) -> Floats:
-        """Return π at latent values, over groups their average."""
+        """Return π at latent values, averaged over groups if there are any."""
         link, tau = each.member.problem.link, law.group_deviation(each.member.mode.basis)
         if tau == 0.0:
             return link.value(f)
@@ -152,7 +153,7 @@ class Fields:
         return self._returned(each, self._levelled(each, f, x), x)
 
     def _levelled(self, each: Drawn, f: Floats, x: Floats) -> Floats:
-        """Return f with effects of levels that were never seen."""
+        """Return f with the effects of unseen levels added."""
         basis = each.member.mode.basis
         if basis.layout is not None:
             return self._new(each, f, x)
@@ -164,7 +165,7 @@ class Fields:
         return f
 
     def _new(self, each: Drawn, f: Floats, x: Floats) -> Floats:
-        """Return f with effects of levels of categories that were never seen."""
+        """Return f with the effects of unseen levels of categories added."""
         for k, psi in pooled(each.member.mode.basis, x).unseen():
             rows = np.flatnonzero(psi.any(axis=1))
             for j in range(psi.shape[1]):
@@ -173,7 +174,7 @@ class Fields:
         return f
 
     def _returned(self, each: Drawn, f: Floats, x: Floats) -> Floats:
-        """Return f that goes back to the base rate beyond the domain."""
+        """Return f, made to return to the base rate beyond the domain."""
         member = each.member
         rho = law.nearness(x, member.lengths)
         far = np.flatnonzero(rho < 1.0)
@@ -188,7 +189,7 @@ class Fields:
     # Windows.
 
     def _mixed(self, beliefs: Beliefs) -> Floats:
-        """Return π of processes and windows, shape (points, draws)."""
+        """Return π of processes and windows together, shape (points, draws)."""
         effects = self._new_levels(beliefs)
         out, moved = self._widened(beliefs, effects)
         for question in np.unique(beliefs.question):
@@ -207,7 +208,7 @@ class Fields:
         return out
 
     def _widened(self, beliefs: Beliefs, effects: Floats) -> tuple[Floats, Floats]:
-        """Return π of the processes, and how far from logit m their log-odds are."""
+        """Return π of the processes, and their log-odds minus logit m."""
         out = np.empty_like(effects)
         moved, f_mean = np.empty_like(effects), log_odds(beliefs.mean)
         kept, _ = law.counted(self.smooth.weights)
@@ -227,7 +228,7 @@ class Fields:
     def _window(
         self, beliefs: Beliefs, j: int, window: Window, rows: Order, draws: Order
     ) -> Floats:
-        """Return centre and noise of a window, at some points of some draws."""
+        """Return centre plus noise of a window, for some points and draws."""
         x, noise = beliefs.xs[0][rows], self._noises[WINDOWS]
         if window.width > 0.0:
             laid_out = laid(x, window.stretch / window.width, self.smooth.boxes[0].kinds)
@@ -239,7 +240,7 @@ class Fields:
         return np.asarray(centre[rows, None] + deviation[rows, None] * e)
 
     def _new_levels(self, beliefs: Beliefs) -> Floats:
-        """Return what levels that were never seen add to log-odds, shape (points, draws)."""
+        """Return the effects of unseen levels on log-odds, shape (points, draws)."""
         out = np.zeros((len(beliefs.mean), self.size))
         for question in np.unique(beliefs.question):
             added = self.smooth.added[question] if self.smooth.windows[0].others.size else 0.0
@@ -254,7 +255,7 @@ class Fields:
 
 
 def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> list[Drawn]:
-    """Return coefficients of so many fields, equally weighted, in any order."""
+    """Return the coefficients of `size` equally weighted fields, in random order."""
     counts = systematic(shares(members), size, rng.random())
     pools, logs = [], []
     for member, count in zip(members, counts, strict=True):
@@ -274,7 +275,7 @@ def drawn(members: tuple[Member, ...], size: int, rng: np.random.Generator) -> l
 
 
 def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return coefficients from a member, and the logarithms of their importance weights."""
+    """Return coefficients drawn from a member, and their log importance weights."""
     z, U = rng.standard_normal((len(member.centre), count)), member.factor
     if isinstance(U, Loose):
         e = rng.standard_normal((len(U.root), count))
@@ -297,19 +298,19 @@ def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floa
 
 
 def wider(U: Floats) -> Floats:
-    """Return the factor V of a law in which trials weigh less."""
+    """Return the factor V of the wider distribution, in which trials have less weight."""
     M, one = linear.product(np.ascontiguousarray(U.T), U), np.eye(len(U))
     return linear.factor(one + TOLD * (M - one))
 
 
 def log_density(V: Floats, U: Floats, steps: Floats) -> Floats:
-    """Return log densities of steps from the centre by V; those by U are 0 there."""
+    """Return log densities of steps from the centre under V, relative to that of U at 0."""
     square = (linear.product(V, steps) ** 2).sum(axis=0)
     return np.asarray(np.log(np.diag(V)).sum() - np.log(np.diag(U)).sum() - 0.5 * square)
 
 
 def log_targets(member: Member, b: Floats) -> Floats:
-    """Return the logarithm of the posterior's density at coefficients, 0 at the mode."""
+    """Return the log posterior density at coefficients, 0 at the mode."""
     problem, mode = member.problem, member.mode
     phi = matrix(mode.basis, problem.rows.x)
     top = mode.evidence + mode.curvature.half_log_determinant
@@ -321,7 +322,7 @@ def log_targets(member: Member, b: Floats) -> Floats:
 
 
 def tempered(logs: Floats) -> Floats:
-    """Return importance weights, cut, such that a tenth of them counts at the least."""
+    """Return truncated importance weights whose effective sample size is at least a tenth."""
     w, power = truncated(logs), 1.0
     while effective(w) < LEAST_SHARE * len(w):
         power *= 0.8
@@ -330,19 +331,19 @@ def tempered(logs: Floats) -> Floats:
 
 
 def truncated(logs: Floats) -> Floats:
-    """Return weights that add up to 1, none above their mean times the root of their number."""
+    """Return weights that sum to 1, truncated at their mean times the root of their number."""
     w = np.exp(logs - logs.max())
     w = np.minimum(w, w.mean() * np.sqrt(len(w)))
     return np.asarray(w / w.sum())
 
 
 def effective(w: Floats) -> float:
-    """Return how many equally weighted draws are worth as much."""
+    """Return the effective sample size."""
     return float(1.0 / np.sum(w * w))
 
 
 def systematic(w: Floats, size: int, u: float) -> Order:
-    """Return how often each is taken, `size` times in all, in proportion to weights.
+    """Return how often each is drawn, `size` times in all, by systematic resampling.
 
     Examples
     --------

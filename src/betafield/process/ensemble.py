@@ -4,14 +4,13 @@ Every fitted process (link, units, kernel) has members at hyper-parameters on a 
 
     θ_0 + chol(H) z,   z = 0 and ±r on every axis,   r² = 1.5 d_θ,
 
-whose weights are e^(evidence + log prior) |chol H|, those off the centre times
-e^(r²/2)/(2(r² − d_θ)): for a normal law of θ that keeps its mean and covariance. Given θ, the
-coefficients are N(b̂, (U′U)⁻¹), Laplace's law, which draws then weigh against the likelihood
-itself (`draws`).
+with weights e^(evidence + log prior) |chol H|, multiplied off the centre by e^(r²/2)/(2(r² − d_θ)).
+For a normal distribution of θ this preserves mean and covariance. Given θ, the coefficients are
+N(b̂, (U′U)⁻¹), Laplace's approximation, which importance weights then correct (`draws`).
 
-Where that would take long, with four features and more or with hundreds of levels, a process is
-one member: the law of `law`, in which the uncertainty of θ is a variance more. Such a member is
-not weighed against the likelihood.
+If that would take long, with four or more features or with hundreds of levels, a process is a
+single member: the normal distribution of `law`, whose variance includes the uncertainty of θ. Its
+draws have no importance weights.
 """
 
 from __future__ import annotations
@@ -31,35 +30,35 @@ from betafield.process.pooled import Blocked, Loose, Spread
 
 Floats = npt.NDArray[np.float64]
 
-# r², in units of the number of hyper-parameters.
+# r² divided by the number of hyper-parameters.
 RADIUS = 1.5
-# Members of less weight are left out, in units of the heaviest: of many, all are light.
+# Members with less weight relative to the heaviest are dropped; of many, all may have little.
 LIGHT = 1e-3
-# How near to their mode members off the centre are taken, in nats.
+# Tolerance of the modes off the centre, in nats.
 NEAR = 1e-4
-# Functions up to which there is a star, and entries of Φ̃ up to which likelihoods are looked at.
+# Most functions for a star, and most entries of Φ̃ for importance weights.
 MOST_FUNCTIONS, MOST_ENTRIES = 450, 1 << 21
 
 
 class Member(NamedTuple):
-    """A normal law of the coefficients, and its weight.
+    """A normal distribution of the coefficients, and its weight.
 
     Parameters
     ----------
     problem : Problem
         Rows, link and prior.
     mode : Mode
-        Where it is: θ, the functions, and the mode of their coefficients.
+        θ, the functions, and the mode of their coefficients.
     centre : array of shape (m,)
         Mean of the coefficients.
     factor : array of shape (m, m), or Loose with categories
         U, upper triangular: their covariance is (U′U)⁻¹.
     log_weight : float
-        Up to a constant that all members share.
+        Log weight, up to a constant that all members share.
     which : int
         The process, and so the box, it belongs to.
     is_weighed : bool
-        Whether draws are weighed against the likelihood of the rows.
+        Whether draws get importance weights by the likelihood of the rows.
     """
 
     problem: Problem
@@ -77,17 +76,17 @@ class Member(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """σ, the deviation of the field far from all trials."""
+        """σ, the standard deviation of the field far from all trials."""
         return math.exp(self.mode.theta[0])
 
     @property
     def base(self) -> float:
-        """c₀, to which the field returns there."""
+        """c₀, the mean of the field there."""
         return law.base(self.problem, self.mode)
 
 
 def members(fits: dict[int, Fit]) -> tuple[Member, ...]:
-    """Return the members of some processes, by their numbers, without those of little weight."""
+    """Return the members of processes, given by index, without those of little weight."""
     found = [member for which, fit in fits.items() for member in of_fit(fit, which)]
     return heavy(found)
 
@@ -100,7 +99,7 @@ def heavy(found: list[Member]) -> tuple[Member, ...]:
 
 
 def shares(found: list[Member] | tuple[Member, ...]) -> Floats:
-    """Return the weights of members, which add up to 1."""
+    """Return the weights of members, which sum to 1."""
     logs = np.array([member.log_weight for member in found])
     w = np.exp(logs - logs.max())
     return np.asarray(w / w.sum())
@@ -127,7 +126,7 @@ def of_fit(fit: Fit, which: int) -> Iterator[Member]:
 
 
 def has_star(fit: Fit) -> bool:
-    """Return whether a process has members at hyper-parameters off the centre."""
+    """Return whether a process has members off the centre."""
     if fit.mode.basis.layout is not None:
         return False
     return fit.problem.rows.d <= FEW and len(fit.mode.b) <= MOST_FUNCTIONS
@@ -136,7 +135,7 @@ def has_star(fit: Fit) -> bool:
 def star(
     theta: Floats, root: Floats, ends: tuple[Floats, Floats]
 ) -> Iterator[tuple[Floats, float]]:
-    """Yield hyper-parameters off the centre, and the logarithms of their factors."""
+    """Yield hyper-parameters off the centre, and the logarithms of their weight factors."""
     d = len(theta)
     square = RADIUS * d
     factor = 0.5 * square - math.log(2.0 * (square - d))
@@ -146,7 +145,7 @@ def star(
 
 
 def _whole(fit: Fit, log_weight: float, which: int) -> Member:
-    """Return a process as one member, the uncertainty of θ included."""
+    """Return a process as a single member whose variance includes the uncertainty of θ."""
     surface = law.surface(fit)
     if isinstance(surface.wide, Spread):
         assert isinstance(fit.mode.curvature, Blocked)

@@ -1,11 +1,11 @@
-"""Learning what process and windows are to be like: most of the work of a fit.
+"""Estimating the hyper-parameters of processes and windows: most of the work of a fit.
 
-Processes are fitted under both links and in the units that are worth a try (`scales`), from 3,000
-trials on and with one or two features a rougher one too, and weighed by evidence; windows of their
-residuals are weighed by leaving trials out (`scores`). Where windows along a single feature with
-levels are of use, a process is fitted jointly with effects of those levels, and kept if it predicts
-trials left out better. Where questions differ, about places or levels that were seen or not, places
-and levels are left out whole (`groups`).
+Processes are fitted under both links and in the units worth trying (`scales`); with one or two
+features and at least 3,000 trials a rougher process is fitted too. They are weighed by evidence,
+and windows of their residuals by leave-one-out (`scores`). If windows along a single feature with
+levels help, a process is fitted jointly with effects of those levels, and kept if it predicts
+held-out trials better. Because a query may be about a known or a new place or level, whole places
+and levels are also held out (`groups`).
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from betafield.process.sums import Sums
 Floats = npt.NDArray[np.float64]
 Kept = tuple[tuple[Candidate | None, ...], Floats]
 
-# Processes of less weight are not kept.
+# Processes with less weight are dropped.
 LIGHT = 0.01
-# ν of the rougher process, trials and features for which it is tried, how much longer its length
-# scales are at the start, and steps that it, or one with effects of levels, is worth.
+# The rougher process: its ν, the fewest trials and the most features for which it is tried, the
+# factor on its length scales at the start, and its Newton steps (also with level effects).
 SMOOTHNESS, ROUGH_FROM, ROUGH_FEATURES, LONGER, STEPS = 2.5, 3_000, 2, 1.5, 6
-# Levels of a feature, and trials per level, at the least; the weight of windows along it.
+# For level effects: at least this many levels, trials per level, and weight of windows along them.
 FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
-# Levels within a length scale up to which it is short; beside effects of levels, the length scale
-# at the start, and their variance if no window can estimate it.
+# A length scale is short if it spans fewer levels. With level effects, log ℓ starts no lower than
+# SMOOTH; TAU is their variance if no window can estimate it.
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
-# Levels that are nearer to each other, in shares of the box, are not taken apart.
+# Levels nearer to each other, as a fraction of the box, are not told apart.
 NEAREST = 1e-9
-# Weight of windows of single levels from which a new level has their variance on top.
+# If windows of single levels weigh at least this, a new level's variance includes theirs.
 SURE = 0.5
-# Values of ρ that are tried for the trials of a row. Larger ones are not tried after one that is
-# this many nats behind the best.
+# Values of ρ to try for the trials of a row. The search stops after one that is this many nats
+# behind the best.
 CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
-# Whole places are left out if there are this many trials per place.
+# Whole places are left out if there are at least this many trials per place.
 REPEATED = 1.1
-# Levels from which on a column tells how much they vary; steps of a grid if it does not, in logs of
-# τ and σ_d, and how many processes on it are kept.
+# A column with fewer levels does not show how much they vary: then a grid of these steps in log τ
+# and log σ_d is used, and at most MOST_ON_GRID processes on it are kept.
 FEW_LEVELS, GRID, MOST_ON_GRID = 20, (-1.2, -0.6, 0.0, 0.6, 1.2), 16
 
 
@@ -74,7 +74,7 @@ def find(
     scale: str | tuple[str, ...] = "auto",
     links: tuple[Link, ...] = LINKS,
 ) -> Found:
-    """Return what process and windows are best for these trials.
+    """Return the best processes and windows for these trials.
 
     Parameters
     ----------
@@ -83,15 +83,15 @@ def find(
     bounds : array of shape (d, 2)
         The domain, in own units.
     with_windows : bool
-        Whether windows of the process's residuals are weighed against it.
+        Whether to weigh windows of the process's residuals against it.
     scale : {"auto", "range", "rank", "log"} or tuple of one of the last three per feature
-        Units in which the field is smooth: the features' own, ranks or logarithms. "auto" weighs
-        them by evidence.
+        Units in which the field is smooth: own units, ranks or logarithms. "auto" weighs them by
+        evidence.
     links : tuple of Link
-        Those that are weighed by evidence.
+        Links to weigh by evidence.
     """
     processes = _processes(sums, bounds, scale, links)
-    # Windows would take what a group or a row shares for something of its place.
+    # Windows would mistake the effect of a group or a row for one of its place.
     is_shared = sums.group is not None or sums.is_apart or not len(bounds)
     if not with_windows or is_shared:
         return _found(_unsure(processes))
@@ -113,7 +113,7 @@ def find(
 
 
 def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
-    """Return processes with levels of categories, and windows: of all levels, and of each."""
+    """Return processes with levels of categories, and windows over all levels and within each."""
     match = _contest(processes, sums.rows(processes[0].box, FINE), None)
     kept = weighed(scored(match))
     windows = _windows(match, [kept]) if len(kept[0]) > 1 else []
@@ -123,7 +123,7 @@ def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
 def _processes(
     sums: Sums, bounds: Floats, scale: str | Scale, links: tuple[Link, ...]
 ) -> list[Process]:
-    """Return processes that are not light, the heaviest first."""
+    """Return the processes with enough weight, the heaviest first."""
     tried = fitted(sums, bounds, scale, links)
     each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
     if sums.is_apart:
@@ -146,9 +146,10 @@ def _rougher(processes: list[Process]) -> Process:
 
 
 def _correlated(processes: list[Process]) -> list[Process]:
-    """Return the same with trials of a row correlated, by all ρ that are not far behind the best.
+    """Return the processes, and the same with trials of a row correlated, for each ρ tried.
 
-    Rows that vary make a process too short if ρ is 0, so the climb starts anew at the next ρ.
+    With ρ = 0, variation between rows makes the length scale too short, so the first ρ > 0 does
+    not start from that fit.
     """
     every = list(processes)
     best = max(each.fit.objective for each in processes)
@@ -165,9 +166,9 @@ def _correlated(processes: list[Process]) -> list[Process]:
 
 
 def _unsure(processes: list[Process]) -> list[Process]:
-    """Return processes at hyper-parameters of levels on a grid, if there are columns of few.
+    """Return processes with a grid of level variances, if a column has few levels.
 
-    A handful of levels says little of how much levels vary, so of those never seen.
+    A handful of levels says little about how much levels vary, and so about unseen ones.
     """
     columns = processes[0].fit.problem.prior.columns
     if all(column.size >= FEW_LEVELS or column.is_averaged for column in columns):
@@ -179,7 +180,7 @@ def _unsure(processes: list[Process]) -> list[Process]:
 
 
 def _moved(process: Process, tau: float, deviation: float) -> Process:
-    """Return a process with other deviations of the effects of columns of few levels."""
+    """Return a process with log τ and log σ_d of the columns with few levels moved by a step."""
     problem, theta = process.fit.problem, process.fit.theta.copy()
     at = len(theta) - parameters(problem.prior.columns)
     for column in problem.prior.columns:
@@ -208,14 +209,14 @@ def _contest(processes: list[Process], fine: Rows, spacings: Floats | None) -> C
 
 
 def inside(boxes: list[Box], points: Floats) -> list[Floats]:
-    """Return points in units of every box; boxes that are the same are asked once."""
+    """Return points in units of every box, computed once per distinct box."""
     known = {id(box): box for box in boxes}
     x = {key: box.inside(points) for key, box in known.items()}
     return [x[id(box)] for box in boxes]
 
 
 def places(boxes: list[Box], rows: Rows) -> list[Floats]:
-    """Return where rows of the first box are in every box."""
+    """Return the coordinates in every box of rows given in the first."""
     if all(box is boxes[0] for box in boxes):
         return [rows.x] * len(boxes)
     if rows.columns:
@@ -226,7 +227,7 @@ def places(boxes: list[Box], rows: Rows) -> list[Floats]:
 
 
 def _beside(boxes: list[Box], rows: Rows) -> list[Floats]:
-    """Return the same with levels of categories, which have the same coordinates in every box."""
+    """Return `places` with levels of categories, whose coordinates are the same in every box."""
     own, levels = boxes[0].outside(rows.x[:, : rows.d]), rows.x[:, rows.d :]
     found = {id(boxes[0]): rows.x}
     for box in boxes:
@@ -240,7 +241,7 @@ def _beside(boxes: list[Box], rows: Rows) -> list[Floats]:
 
 
 def _with_levels(sums: Sums, levels: Levels) -> list[int]:
-    """Return the features with levels that trials can tell apart."""
+    """Return the features with enough levels, and enough trials per level."""
     t = float(sums.trials.sum()) * sums.unit
     return [
         a
@@ -250,7 +251,7 @@ def _with_levels(sums: Sums, levels: Levels) -> list[int]:
 
 
 def _spacings(sums: Sums, levels: Levels, box: Box) -> Floats:
-    """Return how far apart levels that trials can tell apart are in a box; ∞: there are none."""
+    """Return the least distance between levels of each feature in a box; ∞ if it has none."""
     found = np.full(len(levels), np.inf)
     for a in _with_levels(sums, levels):
         at = effects(levels, box, a).at
@@ -260,9 +261,9 @@ def _spacings(sums: Sums, levels: Levels, box: Box) -> Floats:
 
 
 def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | None:
-    """Return the feature whose levels seem to have effects of their own.
+    """Return the feature whose levels seem to have effects of their own, if there is one.
 
-    Windows along it alone are of use, or the process is as short as a few of its levels.
+    Windows along it alone have weight, or the length scale spans only a few of its levels.
     """
     if match.rows.x.shape[1] not in COARSE.cells:
         return None
@@ -277,19 +278,19 @@ def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | N
 
 
 def _is_better(joint: Process, outcome: Scored, plain: Process, result: Scored) -> bool:
-    """Return whether trials left out speak for the joint process, or evidence if they hardly do."""
+    """Return whether the joint process scores higher, or nearly as high with higher evidence."""
     gain = float(outcome.scores.max() - result.scores.max())
     return gain > 0.0 or (gain > -TEMPERATURE and joint.fit.objective > plain.fit.objective)
 
 
 def _along(match: Contest, kept: Kept, feature: int) -> tuple[float, float]:
-    """Return the weight of windows that hold one level of a feature each, and Σ τ · weight."""
+    """Return the weight of windows along a feature that hold one level each, and Σ τ · weight."""
     spacing = np.diff(np.unique(match.rows.x[:, feature])).min(initial=1.0)
     return level_effects(*kept, match.ways, feature, float(spacing))
 
 
 def _within(match: Contest, kept: Kept, feature: int) -> float:
-    """Return the weight of windows that hold one level of a feature, and some of the others."""
+    """Return the weight of windows that stay within one level of a feature but span others."""
     ways, each = match.ways, zip(*kept, strict=True)
     held = (w for window, w in each if window and ways[window.stretch][feature] > 1.0)
     return float(sum(held))
@@ -321,11 +322,11 @@ def _joint(
     return best._replace(fit=fit(rows, LOGIT, start, effects=at, steps=STEPS))
 
 
-# Weights by what is asked ------------------------------------------------------------------
+# Weights per kind of query -----------------------------------------------------------------
 
 
 def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) -> Found:
-    """Return what was found with windows and their weights by what is asked."""
+    """Return `found` with windows and their weights for each kind of query."""
     kept = weighed(result)
     if len(kept[0]) == 1:
         return found
@@ -345,7 +346,7 @@ def _weighed(found: Found, match: Contest, result: Scored, features: list[int]) 
 
 
 def is_repeated(rows: Rows) -> bool:
-    """Return whether rows are places with several trials each: a new place is told apart then."""
+    """Return whether rows are places with several trials each, so that new places differ."""
     return bool(rows.is_places and rows.n.sum() >= REPEATED * len(rows.x))
 
 
@@ -355,7 +356,7 @@ def _grouped(match: Contest, labels: Floats) -> Kept:
 
 
 def _windows(match: Contest, by_question: list[Kept]) -> list[Window]:
-    """Return the windows that any question has, with their weights."""
+    """Return the windows that any kind of query uses, with their weights."""
     tables = [dict(zip(*kept, strict=True)) for kept in by_question]
     is_one = all(kept is by_question[0] for kept in by_question)
     every = dict.fromkeys(w for table in tables for w in table if w is not None)

@@ -1,13 +1,13 @@
-"""Learning how smooth a field is: hyper-parameters by evidence, and links weighed by it.
+"""Estimating how smooth a field is: hyper-parameters by evidence, and links weighed by it.
 
 θ = (log σ, log ℓ_1, …, log ℓ_d) has the prior log σ ~ N(log s, 2²), s the link's scale, and log ℓ
-two-piece normal about log ½ (deviation 1 below and 2 above: features that mean nothing get long
-ℓ). The objective, Laplace's evidence and the log prior, is climbed by damped Newton steps with the
-gradient and the information of `laplace`, from the best of a few length scales. The second link
-starts at the first one's optimum; weights are e^objective.
+two-piece normal about log ½ (standard deviation 1 below and 2 above, so that irrelevant features
+get a long ℓ). The objective, Laplace's log evidence plus the log prior, is maximised by damped
+Newton steps with the gradient and information of `laplace`, from the best of a few starting length
+scales. The second link starts at the first one's optimum; weights are ∝ e^objective.
 
-With four features and more, θ is learned from at most 3,000 rows, chosen by a hash of their
-coordinates, and one last mode is that of all rows.
+With four or more features, θ is estimated from at most 3,000 rows, chosen by a hash of their
+coordinates; the final mode uses all rows.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ from betafield.process.rows import COARSE, Rows
 
 Floats = npt.NDArray[np.float64]
 
-# Prior of log σ (in units of s) and of log ℓ: centre, deviation below, deviation above. Above the
-# largest σ, π is 0 or 1 nearly everywhere: rows that contradict each other would drive it on.
+# Priors of log σ (in units of s) and log ℓ: centre, standard deviation below and above. Beyond the
+# largest σ, π is 0 or 1 nearly everywhere; rows that contradict each other would push σ past it.
 AMPLITUDE, LARGEST = (0.0, 2.0, 2.0), 4.0
 LENGTH = (math.log(0.5), 1.0, 2.0)
-# The same of log τ of levels (in units of s), and within which it is looked for.
+# The same for log τ of level effects (in units of s), and its bounds.
 EFFECT, EFFECT_ENDS = (math.log(0.5), 1.0, 1.0), (math.log(0.02), math.log(5.0))
-# Length scales within which is climbed, and where it may start, by number of features.
+# Bounds of log ℓ, and the starting length scales by number of features.
 SHORTEST, LONGEST = math.log(0.03), math.log(30.0)
 STARTS = {1: (0.8, 0.4, 0.2, 0.1, 0.05), 2: (0.8, 0.4, 0.2, 0.1), 3: (0.8, 0.4, 0.2)}
 STARTS_DENSE = (3.0, 1.0, 0.4)
-# No further start is tried after one that is worse by this much; scoring steps per start.
+# The search for a start ends after one that is worse by this much; scoring steps per start.
 HOPELESS, GLANCE = 20.0, 3
-# Newton steps at the most, the longest one, the gain that is worth another, and losses that are
-# none: the objective jumps a little where functions come and go.
+# Newton steps: their number and length at most, the gain below which to stop, and the loss to
+# ignore, because the objective jumps a little when basis functions enter or leave.
 STEPS, LONGEST_STEP, WORTH, SLACK = 12, 1.2, 0.02, 1e-3
-# Damping: at first, its factor after a gain, its least, after a loss, and where to give up.
+# Damping: initial value, factor after a gain, minimum, factor and increment after a loss, and the
+# value at which to give up.
 DAMPING, EASED, LEAST, RAISED, ADDED, MOST_DAMPING = 0.3, 0.3, 1e-2, 6.0, 0.3, 50.0
-# Trials of the rarer outcome from which on all links are tried and σ may grow freely; how little it
-# may with none. The soft identity has π = 0 and 1 themselves within reach, for which it takes many.
+# With fewer trials of the rarer outcome, only the first link is tried, because the soft identity
+# can reach π = 0 and 1, and the prior of log σ is narrowed above, by this factor if there are none.
 FEW_EVENTS, LEAST_DEVIATION = 20.0, 0.1
-# Rows from which hyper-parameters are learned where the basis is dense.
+# Rows from which hyper-parameters are estimated if the basis is dense.
 LEARNED_FROM = 3_000
 
 
 class Problem(NamedTuple):
-    """Rows under a link, and what is believed of them before."""
+    """Rows, their link and the prior."""
 
     rows: Rows
     link: Link
@@ -67,33 +68,33 @@ class Problem(NamedTuple):
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Return between which θ is looked for."""
+        """Return the bounds of θ."""
         scale = math.log(self.link.scale)
         low = self._each(-np.inf, SHORTEST, EFFECT_ENDS[0] + scale)
         return low, self._each(LARGEST + scale, LONGEST, EFFECT_ENDS[1] + scale)
 
     def _each(self, amplitude: float, length: float, effect: float) -> Floats:
-        """Return one number per hyper-parameter."""
+        """Return one value per hyper-parameter."""
         number = parameters(self.prior.columns) + (self.prior.effects is not None)
         levels = [effect] * number
         return np.array([amplitude, *[length] * self.rows.d, *levels])
 
     def precision(self, theta: Floats) -> Floats:
-        """Return the prior's precision on the side of the centre where θ is."""
+        """Return the prior precision of each hyper-parameter, on its side of the centre."""
         below, above = (self._each(AMPLITUDE[i], LENGTH[i], EFFECT[i]) for i in (1, 2))
-        # Outcomes that are nearly all alike say how far f is from 0 at the least, not how much it
-        # varies: evidence alone would let σ grow until π is surely 0.
+        # If nearly all outcomes are the same, they bound f away from 0 but do not say how much it
+        # varies: by evidence alone, σ would grow until π is certainly 0.
         above[0] *= min(1.0, max(self.rows.events / FEW_EVENTS, LEAST_DEVIATION))
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
-        """Return the log density of θ and of the rates of contexts, up to a constant."""
+        """Return the log prior density of θ and of unknown rates, up to a constant."""
         away = self.precision(theta) * (theta - self.centre) ** 2
         return self.rows.share - 0.5 * float(np.sum(away))
 
 
 class Ascent(NamedTuple):
-    """Where a climb stands: the mode, its objective and slopes."""
+    """The state of the maximisation: the mode, its derivatives and the objective."""
 
     mode: Mode
     slopes: Slopes
@@ -102,20 +103,20 @@ class Ascent(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """A process under one link, fitted.
+    """A fitted process under one link.
 
     Parameters
     ----------
     problem : Problem
-        What it was fitted to.
+        Rows, link and prior.
     mode : Mode
         The mode at the best hyper-parameters.
     slopes : Slopes
-        How it changes with them.
+        Its derivatives with respect to them.
     covariance : array of shape (1 + d, 1 + d)
-        H, of the hyper-parameters.
+        H, the covariance of the hyper-parameters.
     objective : float
-        Evidence and log prior.
+        Log evidence plus log prior.
     """
 
     problem: Problem
@@ -143,9 +144,9 @@ def fit(
     effects: Effects | None = None,
     steps: int = STEPS,
 ) -> Fit:
-    """Return a process under one link, with the hyper-parameters of the highest objective.
+    """Return a process under one link, with the hyper-parameters that maximise the objective.
 
-    Groups of trials have effects of their own.
+    If trials are grouped, groups have effects of their own.
     """
     effects = groups(rows) if rows.is_grouped else effects
     trials = float(rows.n.sum())
@@ -161,12 +162,12 @@ def fit(
 
 
 def groups(rows: Rows) -> Effects:
-    """Return the groups of trials as levels of what comes after the features."""
+    """Return the groups of trials as levels of a column after the features."""
     return Effects(rows.d, np.unique(rows.x[:, rows.d]), is_averaged=True)
 
 
 def settled(problem: Problem, theta: Floats, gain: float = FINE) -> Fit:
-    """Return the fit at these hyper-parameters; modes are sought until a step gains less."""
+    """Return the fit at these hyper-parameters; scoring stops when a step gains less."""
     last = _ascent(problem, mode(theta, *problem, gain=gain))
     information = last.slopes.information + np.diag(problem.precision(theta))
     covariance = linear.inverse(linear.factor(information))
@@ -176,9 +177,9 @@ def settled(problem: Problem, theta: Floats, gain: float = FINE) -> Fit:
 def fit_links(
     rows: Rows, links: tuple[Link, ...] = LINKS, first: tuple[Fit, ...] = ()
 ) -> tuple[Fit, ...]:
-    """Return a process per link, each started at the optimum of the one before.
+    """Return one process per link, each started at the optimum of the one before.
 
-    `first` are those of the first links, if they are known. Of rare events there is one link only.
+    `first` are the fits under the first links, if known. Rare events get the first link only.
     """
     fits = list(first)
     few = links if rows.events >= FEW_EVENTS else links[:1]
@@ -197,7 +198,7 @@ def weights(fits: tuple[Fit, ...]) -> Floats:
 def climb(
     problem: Problem, start: Floats, near: Floats | None = None, steps: int = STEPS
 ) -> Ascent:
-    """Return where damped Newton steps lead from the start."""
+    """Return the optimum that damped Newton steps reach from the start."""
     at, damping = _ascent(problem, mode(start, *problem, near, ROUGH)), DAMPING
     for _ in range(steps):
         theta = _proposed(problem, at, damping)
@@ -215,7 +216,7 @@ def climb(
 
 
 def sampled(rows: Rows) -> Rows:
-    """Return the rows from which hyper-parameters are learned: all, or those of lowest hash."""
+    """Return the rows to estimate hyper-parameters from: all, or those with the lowest hashes."""
     if rows.d in COARSE.most or len(rows.x) <= LEARNED_FROM or rows.is_grouped:
         return rows
     lowest = np.argsort(hashes(rows), kind="stable")[:LEARNED_FROM]
@@ -223,7 +224,7 @@ def sampled(rows: Rows) -> Rows:
 
 
 def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
-    """Return a number per row that only its coordinates and context decide, as if at random."""
+    """Return a pseudo-random number per row, a function of its coordinates and context only."""
     key = np.zeros(len(rows.x), dtype=np.uint64)
     for column in (*rows.x.T, *rows.context.T):
         key = mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
@@ -263,7 +264,7 @@ def _proposed(problem: Problem, at: Ascent, damping: float) -> Floats:
 
 
 def _moved(fit: Fit, link: Link) -> Floats:
-    """Return hyper-parameters of a fit in the units of another link."""
+    """Return the hyper-parameters of a fit in the units of another link."""
     theta = fit.theta.copy()
     shift = math.log(link.scale / fit.problem.link.scale)
     theta[0] += shift

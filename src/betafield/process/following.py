@@ -1,15 +1,14 @@
-"""How far the others move when trials leave the process: windows would otherwise see them.
+"""How the residuals of other trials change when trials are left out of the process.
 
-The residuals of the other trials are those of a process that has seen what is left out. Without it
-f moves by −C_jL a_L at j, C the joint posterior covariance of f, so Σg over a window gains
+The residuals of the others come from a process that has seen the trials L left out. Without them
+f moves by −C_jL a_L at row j, C the joint posterior covariance of f, so Σg over a window gains
 
     Σ_{j ∉ L in the window} h_j C_jL a_L,   h_j = n_j (dq/dπ)² m(1−m) (dπ/df)/(q(1−q)),
 
-for one trial a = g/(1 − vw). Leaving this out, or bounding it, lets left-out outcomes leak into
-their own score. C is as smooth as the highest frequency of the basis, so the sum is taken as Σ h_j
-over the window, which trees add up, times the mean of C over the window's cells on a grid that is
-fine enough for that frequency; with four features and more, over its rows among some of lowest
-hash.
+where a = g/(1 − vw) for a single trial. Omitting or bounding this term lets left-out outcomes leak
+into their own score. C is as smooth as the highest frequency of the basis, so the sum is computed
+as Σ h_j over the window, from trees, times the mean of C over the window's cells on a grid fine
+enough for that frequency; with four or more features, over a sample of rows with the lowest hashes.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.intp]
 
-# Cells per wave of the highest frequency, fewest and most cells of a feature.
+# Cells per wave of the highest frequency, and the fewest and most cells per feature.
 FINENESS, FEWEST, MOST = 8.0, 4, {1: 256, 2: 40, 3: 16}
-# Cells of levels, if there are effects of them.
+# Most cells of levels, if levels have effects.
 MOST_OF_LEVELS = 2_048
-# With more features: cells along one of them, and rows of lowest hash in the place of cells.
+# With more features: cells along one of them, and the rows of lowest hash used instead of cells.
 ALONG, ROWS = 32, 1_500
 
 
 class Own(NamedTuple):
-    """What queries leave out themselves, and those of their group with them.
+    """What each query leaves out, together with the others of its group.
 
     Parameters
     ----------
     row : index array of shape (q,)
-        Of which row it is.
+        The row it belongs to.
     h : array of shape (q,)
-        How its scores follow the process.
+        The part of h_j that is left out.
     sizes : integer array or None
-        How many queries each group has, one group after the other; None: each is one.
+        Number of queries per group, groups in order; None if each query is a group.
     """
 
     row: Index
@@ -61,7 +60,7 @@ class Own(NamedTuple):
     sizes: Index | None = None
 
     def left(self, of: Ints, value: Floats) -> Left:
-        """Return what is left out of cells, given which cell rows are in, and its values."""
+        """Return what is left out of cells, given the cell of each row and the values left out."""
         sizes = np.ones(len(self.row), dtype=np.int64) if self.sizes is None else self.sizes
         last = np.cumsum(sizes)
         every = np.repeat([last - sizes, last], sizes, axis=1)
@@ -74,15 +73,15 @@ class Cells(NamedTuple):
     Parameters
     ----------
     x : array of shape (c, d)
-        Their centres.
+        Centres of the cells.
     weight : array of shape (c,)
         Σh.
     P : array of shape (m, c)
         Means of φ̃, without levels.
     numbers : integer array of shape (c, d)
-        Their numbers along each feature.
+        Index of each cell along each feature.
     of : integer array of shape (r,)
-        Which cell every row is in, −1 if in none.
+        The cell of each row, −1 if it is in none.
     """
 
     x: Floats
@@ -92,14 +91,14 @@ class Cells(NamedTuple):
     of: Ints
 
     def along(self, used: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells joined to those along some features."""
+        """Return the cells merged to cells along the features in use."""
         x, weight, P, joint = _joined(self.numbers[:, used], self.x, self.weight, self.P.T)
         of = np.where(self.of >= 0, joint[self.of], -1)
         return Cells(x, weight, np.ascontiguousarray(P.T), self.numbers[:0], of)
 
 
 class Levels(NamedTuple):
-    """Cells of rows of one level each, over which effects of levels are averaged.
+    """Cells that hold rows of one level each, over which level effects are averaged.
 
     Parameters
     ----------
@@ -110,9 +109,9 @@ class Levels(NamedTuple):
     weight : array of shape (c,)
         Σh.
     which : integer array of shape (c,)
-        The level, −1 if there is none.
+        The level of each cell, −1 if it has none.
     of : integer array of shape (r,)
-        Which cell every row is in.
+        The cell of each row.
     """
 
     effects: Effects
@@ -124,16 +123,16 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """How residuals of rows follow a process.
+    """How the residuals of rows depend on a process.
 
     Parameters
     ----------
     fit : Fit
         The process.
     rows : Rows
-        Where residuals are.
+        The rows that have the residuals.
     follow : array of shape (r,)
-        h.
+        h, minus the expected derivative of each row's score by f.
     """
 
     fit: Fit
@@ -142,21 +141,21 @@ class Following:
 
     @classmethod
     def of(cls, fit: Fit, rows: Rows) -> Following:
-        """Return how residuals at rows follow a process."""
+        """Return how the residuals at rows depend on a process."""
         f = design(fit.mode.basis, rows.x).values(fit.mode.b)
         return cls(fit, rows, followed(fit, rows, f)[2])
 
     def moves(self, queries: Floats, turned: Floats, own: Own | None = None) -> Moves:
-        """Return how the others move.
+        """Return how f moves at the other rows.
 
-        `turned` (q, m) has Σ_k C φ̃_k a_k of what a query leaves out, or a row per group; `own` says
-        what of which cells that is, for C is largest there.
+        `turned` (q, m) is Σ_k C φ̃_k a_k over what a query leaves out, with one row per query or
+        per group; `own` says which part of which cells is left out, where C is largest.
         """
         return Moves(self, queries, turned, own)
 
     @cached
     def basis(self) -> Basis:
-        """The functions without levels."""
+        """The basis functions without level effects."""
         return without_effects(self.fit.mode.basis)
 
     @cached
@@ -166,7 +165,7 @@ class Following:
 
     @cached
     def levels(self) -> Levels | None:
-        """The cells of levels with effects; None if there are no effects."""
+        """The cells of levels; None if levels have no effects."""
         effects = self.fit.mode.basis.effects
         if effects is None:
             return None
@@ -178,7 +177,7 @@ class Following:
         x, weight, _, of = _joined(numbers, x, self.follow, np.zeros((len(x), 0)))
         level = np.empty(len(x), dtype=np.int64)
         level[of] = which
-        # A mean of equal values need not be one of them.
+        # By rounding, the mean of equal values may differ from them.
         x[:, effects.feature] = np.where(level < 0, x[:, effects.feature], effects.at[level])
         return Levels(effects, x, weight, level, of)
 
@@ -214,16 +213,16 @@ class Following:
 
     @cached
     def some(self) -> Index:
-        """Rows that stand for all: those of lowest hash."""
+        """A sample of rows: those with the lowest hashes."""
         return np.sort(np.argsort(hashes(self.rows), kind="stable")[:ROWS])
 
     def moves_of_levels(self, queries: Floats, own: Own) -> MovesOfLevels:
-        """Return how the others move if there are levels of categories."""
+        """Return how f moves at the other rows if there are levels of categories."""
         return MovesOfLevels(self, queries, own)
 
 
 class Averaged(NamedTuple):
-    """Cells: centres, Σh, which cell rows are in, and what is averaged of every query and cell."""
+    """Cells: centres, Σh, the cell of each row, and the values per query and cell to average."""
 
     x: Floats
     weight: Floats
@@ -233,18 +232,18 @@ class Averaged(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """How far f moves at the others when queries leave something out, in windows about them.
+    """How far f moves at other rows in windows about queries, when these leave trials out.
 
     Parameters
     ----------
     following : Following
-        How residuals follow the process.
+        How residuals depend on the process.
     queries : array of shape (q, d)
-        Where something is left out.
+        Where trials are left out.
     turned : array of shape (q, m), or (q, m + L)
-        Σ_k C φ̃_k a_k of it; if groups are left out, of every group.
+        Σ_k C φ̃_k a_k of these trials; if groups are left out, one row per group.
     own : Own or None
-        What that is of the query's own row, or of its group's.
+        The part of the query's own row, or of its group's rows, that is left out.
     """
 
     following: Following
@@ -255,9 +254,9 @@ class Moves:
     def means(self, stretch: Floats) -> Floats:
         """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
 
-        Windows that hold no cell have the value at the query, or the next wider one's if they look
-        at some features only. Effects of levels are averaged over cells of their own, which are
-        wider along the other features.
+        Windows that hold no cell get the value at the query, or that of the next wider window if
+        they ignore some features. Level effects are averaged over separate cells, which are wider
+        along the other features.
         """
         key = tuple(stretch.tolist())
         if key not in self._kept:
@@ -273,15 +272,15 @@ class Moves:
         return _filled(found, self._here, stretch)
 
     def _placed(self, x: Floats, stretch: Floats) -> Floats:
-        """Return points; along features whose levels are kept apart, in the middle of cells.
+        """Return points, moved to cell centres along features whose levels are kept apart.
 
-        Cells are wider than the distance of levels: that of the query's level counts for it.
+        Cells are wider than the spacing of levels, so the cell that holds a level stands for it.
         """
         sides = self.following.sides
         return np.where(stretch > 1.0, (_numbers(x, sides) + 0.5) / sides, x)
 
     def _products(self, used: npt.NDArray[np.bool_]) -> Floats:
-        """Return φ̃′·turned for all that is left out and every cell along features in use."""
+        """Return φ̃′·turned for each row of `turned` and each cell along the features in use."""
         key = tuple(used.tolist())
         if ("products", *key) not in self._kept:
             found = linear.product(self._turned, self.following.cells(key).P)
@@ -290,12 +289,12 @@ class Moves:
 
     @cached
     def _kept(self) -> dict[tuple[object, ...], Floats]:
-        """What ways and widths share."""
+        """Results shared between stretches and widths."""
         return {}
 
     @cached
     def _row(self) -> Ints:
-        """Of which row of `turned` a query is: its own, or its group's."""
+        """The row of `turned` of each query: its own, or its group's."""
         sizes = None if self.own is None else self.own.sizes
         if sizes is None:
             return np.arange(len(self.queries))
@@ -312,7 +311,7 @@ class Moves:
         return np.asarray((matrix(self.following.basis, self.queries) * own).sum(axis=1))
 
     def _left(self, cells: Cells) -> Left:
-        """Return which cells of a query have less weight, by how much, and the values of that."""
+        """Return which cells lose weight for each query, how much, and the values they lose."""
         if self.own is None:
             return _nothing(len(self.queries))
         whole = self.following.whole
@@ -320,7 +319,7 @@ class Moves:
         return self.own.left(cells.of, np.asarray(value))
 
     def _of_levels(self, stretch: Floats) -> Floats:
-        """Return the means of effects of levels; without any, 0."""
+        """Return the means of level effects, or 0 if there are none."""
         levels = self.following.levels
         if levels is None:
             return np.zeros(1)
@@ -341,7 +340,7 @@ class Moves:
         return self.following.rows.kinds
 
     def _beside_levels(self, levels: Levels, used: npt.NDArray[np.bool_]) -> Averaged:
-        """Return cells along the other features, with effects of levels averaged in each."""
+        """Return cells along the other features, with level effects averaged in each."""
         cells = self.following.cells(tuple(used.tolist()))
         which, follow = levels.which[levels.of], self.following.follow
         known = (which >= 0) & (cells.of >= 0)
@@ -353,35 +352,35 @@ class Moves:
         return Averaged(cells.x, cells.weight, cells.of, of_each)
 
     def _of_each(self, levels: Levels) -> Averaged:
-        """Return the cells of levels, with the effects of each."""
+        """Return the cells of levels, with the effect of each."""
         column = np.where(levels.which < 0, len(levels.effects.at), levels.which)
         values = self._by_query(self._effects, column)
         return Averaged(levels.x, levels.weight, levels.of, values)
 
     def _by_query(self, table: Floats, column: Ints) -> Values:
-        """Return values of queries and cells: rows of a table by what queries leave out."""
+        """Return values per query and cell, given a table with a row per row of `turned`."""
         return Values(table, self._row, column)
 
     @cached
     def _effects(self) -> Floats:
-        """The effects of levels in φ̃′·turned of what is left out; in the last column of none, 0."""
+        """The level effects in φ̃′·turned; the last column, for points without a level, is 0."""
         effects = self.following.fit.mode.basis.root[-1] * self.turned[:, self._turned.shape[1] :]
         return np.column_stack([effects, np.zeros(len(effects))])
 
 
 @dataclass(frozen=True, eq=False)
 class MovesOfLevels:
-    """The same as `Moves` of single trials, if there are levels of categories.
+    """The same as `Moves`, for single trials and with levels of categories.
 
-    Covariances with the levels, averaged over some rows in the place of cells.
+    Covariances include the levels, and are averaged over a sample of rows instead of cells.
 
     Parameters
     ----------
     following : Following
     queries : array of shape (q, d + columns)
-        Where a trial of score 1 is left out.
+        Where a trial with score 1 is left out.
     own : Own
-        What it is of its row.
+        The part of its row that is left out.
     """
 
     following: Following
@@ -405,7 +404,7 @@ class MovesOfLevels:
 
     @cached
     def _of(self) -> Ints:
-        """Which of some rows every row is, −1 if it is none."""
+        """The index of each row in the sample, −1 if it is not in it."""
         of = np.full(len(self.following.rows.x), -1)
         of[self.following.some] = np.arange(len(self.following.some))
         return of
@@ -424,9 +423,9 @@ class MovesOfLevels:
 
 
 def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:
-    """Return means over windows; those that hold nothing have the value at the query.
+    """Return means over windows, with empty windows given the value at the query.
 
-    Or the next wider one's if they look at some features only.
+    Empty windows that ignore some features get the value of the next wider one instead.
     """
     if stretch.min() > 0.0:
         return np.where(np.isnan(found), here[:, None], found)
@@ -436,13 +435,13 @@ def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:
 
 
 def _nothing(count: int) -> Left:
-    """Return that so many queries leave nothing out."""
+    """Return a `Left` for this many queries that leave nothing out."""
     none = np.zeros(count, dtype=np.int64)
     return Left(none, np.zeros(count), np.zeros(count), none, none)
 
 
 def followed(fit: Fit, rows: Rows, f: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return score and information of rows on the link's scale, and h, how scores follow f."""
+    """Return score and information of rows on the link's scale, and h."""
     link = fit.problem.link
     reading = read(f, rows, link)
     p, rise = link.rise(f)
@@ -462,18 +461,18 @@ def _sides(basis: Basis) -> Ints:
 
 
 def _numbers(x: Floats, sides: Ints) -> Ints:
-    """Return in which cell along each feature points are."""
+    """Return the index of each point's cell along each feature."""
     return np.minimum((x * sides).astype(np.int64), sides - 1)
 
 
 def _joined(
     index: Ints, x: Floats, weight: Floats, P: Floats
 ) -> tuple[Floats, Floats, Floats, Ints]:
-    """Return weighted means of x, the weights, and means of P, by cell; and who is in which."""
+    """Return, per cell, weighted means of x, Σ weight and means of P; and the cell of each row."""
     key = np.ravel_multi_index(tuple(index.T), tuple(index.max(axis=0) + 1))
     _, which = np.unique(key, return_inverse=True)
     total = np.bincount(which, weight)
-    # Rows that nothing follows still have a place.
+    # Cells whose weights are all 0 still need a centre.
     weight = np.where(total[which] > 0.0, weight, 1.0)
     size = np.bincount(which, weight)
 

@@ -1,4 +1,4 @@
-"""What was learned of a field apart from its values: plain values, to be kept in files."""
+"""The estimated hyper-parameters of a field, as plain values that files can hold."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ NONE.flags.writeable = False
 
 
 class Component(NamedTuple):
-    """A process to be fitted.
+    """The hyper-parameters of one process.
 
     Parameters
     ----------
     link : str
         Name of its link.
     smoothness : float or None
-        Matérn's ν; None: squared-exponential.
-    theta : array of shape (1 + d,), one more with level effects
-        (log σ, log ℓ), and log τ of levels.
+        ν of a Matérn kernel; None for the squared exponential.
+    theta : array of shape (1 + d,), or longer with level effects
+        (log σ, log ℓ), and log τ of the level effects.
     scale : tuple of {"range", "rank", "log"}
-        Units of every feature; none: all by range.
+        Units of each feature; if empty, all by range.
     effect : int or None
-        The feature whose levels have effects of their own; of groups of trials, the number of
+        The feature whose levels have effects of their own; for groups of trials, the number of
         features.
     correlation : float
-        ρ, between any two trials of a row.
+        ρ, the correlation between any two trials of a row.
     """
 
     link: str
@@ -42,18 +42,18 @@ class Component(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Windows of residuals: how distances are stretched, how wide, τ and their weight.
+    """Windows of residuals: metric, width, prior variance τ and weights.
 
     Parameters
     ----------
     stretch : array of shape (d,)
-        By which distances are multiplied; a feature of 0 is not looked at.
+        Factors on distances along each feature; a feature with factor 0 is ignored.
     width, tau : float
-        How far they reach, and the variance of what the process misses within.
+        The radius, and the prior variance of what the process misses within it.
     weight : float
-        At places that were seen.
+        Weight at places with trials.
     others : array of shape (1 + d,)
-        At new places, and at new levels of every feature; empty: the same everywhere.
+        Weights at new places, and at new levels of each feature; empty if all are the same.
     """
 
     stretch: Floats
@@ -64,28 +64,27 @@ class Window(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether they look at every feature."""
+        """Whether no feature is ignored."""
         return bool(self.stretch.min() > 0.0)
 
 
 class Found(NamedTuple):
-    """What was learned of a field apart from its values.
+    """The estimated hyper-parameters of a field.
 
     Parameters
     ----------
     components : tuple of Component
-        Processes, weighed by evidence among themselves, the heaviest first: windows are in its
-        units. If there are nodes, each process at all of them before the next process.
+        Processes, weighed by evidence, the heaviest first; windows are in the units of the first.
+        With nodes, each process is listed at all nodes before the next process.
     windows : tuple of Window
-        The process has the weight that they leave.
+        Windows of residuals; the processes have the remaining weight.
     spread : array of shape (d,)
-        Variance between levels of every feature, on the logit scale, that a new level has on top;
-        empty: no feature has levels.
+        Variance between the levels of each feature, on the logit scale, that is added at a new
+        level; empty if no feature has levels.
     nodes : array of shape (k, u)
-        Values of the rates that are not known at which every process is fitted; empty: all are
-        known.
+        Values of the unknown rates at which every process is fitted; empty if all are known.
     shares : array of shape (k,)
-        Logarithms of what they weigh before any trial.
+        Log prior weights of the nodes.
     """
 
     components: tuple[Component, ...]

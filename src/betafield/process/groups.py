@@ -1,14 +1,15 @@
-"""Scores by whole groups: what is asked decides the weights of process and windows.
+"""Scores with whole groups held out: the kind of query decides the weights.
 
-A question about a place that was seen is answered by weights from trials left out alone; about a
-new place whose levels were seen, by weights from places left out whole; about a new level of a
-feature, by weights from its levels left out whole. For a group G, C the posterior covariance of f
-between its rows, g and W their scores and weights on the link's scale,
+At a place with trials, process and windows have the weights found by leaving out single trials; at
+a new place whose levels were seen, by leaving out whole places; at a new level of a feature, by
+leaving out whole levels. For a group G, with C the posterior covariance of f between its rows, and
+g and W their scores and weights on the link's scale,
 
     a = (I − WC)⁻¹ g,   f₋ = f − C a,   variance diag((I − CW)⁻¹ C),
 
 and the residuals of every other row j gain h_j C_jG a (`following`). Trials of a group are not
-independent: the temperature is 4√φ, φ the mean over groups of (Σ(k − nq))²/Σ nq(1−q), at least 1.
+independent, so the temperature is 4√φ, φ the mean over groups of (Σ(k − nq))²/Σ nq(1−q), at least
+1.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-# Rows in groups that are left out, at the most.
+# Most rows in the groups left out.
 MOST = 2_000
-# The largest variance of a latent value that is left out.
+# Upper bound of the variance of f at a row left out.
 MOST_VARIANCE = 25.0
-# What remains of the information without a row, in units of that with it, at the least.
+# Lower bound of 1 − vW, the share of the information that remains without a row.
 LEAST = 1e-6
 
 
 class Grouped(NamedTuple):
-    """Scores of candidates when groups are left out, and φ."""
+    """Scores of candidates with groups left out, and φ."""
 
     scored: Scored
     spread: float
@@ -66,16 +67,16 @@ class Grouped(NamedTuple):
 
 
 class Without(NamedTuple):
-    """A process without the group of each row: its mean of π there, and C φ̃′a of every group."""
+    """A process without each row's group: its mean of π at the row, and C φ̃′a per group."""
 
     m: Floats
     turned: Floats
 
 
 def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
-    """Return the scores of the process and of windows, groups of rows of one label left out.
+    """Return the scores of process and windows with groups left out, the rows of one label each.
 
-    A label is a number, or a row of them.
+    A label is a number, or a row of numbers.
     """
     index, sizes = _groups(match.rows, labels)
     some = match.rows.taken(index)
@@ -95,17 +96,17 @@ def by_group(match: Contest, labels: npt.NDArray[np.generic]) -> Grouped:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Rows sorted by group, about which candidates are asked.
+    """Rows sorted by group, on which candidates are scored.
 
     Parameters
     ----------
     match : Contest
     index, sizes : integer array
-        Which rows, and how many of them each group has.
+        Indices of the rows, and the number of rows per group.
     m : array
         The process's mean of π without the group.
     moves : Moves
-        How the others move.
+        How f moves at the other rows.
     """
 
     match: Contest
@@ -115,7 +116,7 @@ class Asked:
     moves: Moves
 
     def scores(self, is_open: Bools) -> Floats:
-        """Return the scores of candidates that are open, 0 for the others."""
+        """Return the scores of open candidates, 0 for the others."""
         rows = self.match.rows.taken(self.index)
         found, f = np.zeros(len(is_open)), log_odds(self.m)
         if is_open[0]:
@@ -127,18 +128,18 @@ class Asked:
         return found
 
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
-        """Return Σg and ΣW without the group, for a way and a width."""
+        """Return Σg and ΣW without the group, for a stretch and a width."""
         total = self._about.sums(way, float(WIDTHS[b])) - self._own(way)[:, b]
         g = total[:, 0] - total[:, 1] + total[:, 3] * self.moves.means(way)[:, b]
         return g, np.maximum(total[:, 2], 0.0)
 
     @cached
     def _about(self) -> About:
-        """The sums about every row."""
+        """Sums over windows about each row."""
         return About(self.match.trees, self.match.rows.x[self.index])
 
     def _own(self, way: Floats) -> Floats:
-        """Return the part of groups themselves in windows about their rows, by width."""
+        """Return each group's own part in the sums over windows about its rows, by width."""
         key = tuple(way.tolist())
         if key not in self._kept:
             self._kept[key] = _own(self.match, self.index, self.sizes, way)
@@ -158,7 +159,7 @@ def level_effects(
 ) -> tuple[float, float]:
     """Return the weight of windows that hold one level of a feature each, and Σ τ · weight.
 
-    They look at that feature alone, and are narrower than the spacing of its levels.
+    These are windows along that feature alone, narrower than the spacing of its levels.
     """
     alone = np.eye(len(ways[0]))[feature]
     held = [
@@ -173,9 +174,9 @@ def level_effects(
 
 
 def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> tuple[Index, Index]:
-    """Return the rows of groups, one after the other, and their sizes.
+    """Return the rows of a sample of groups, group by group, and the groups' sizes.
 
-    In an order that only hashes decide, while they are few enough.
+    Groups are taken in order of their lowest hash, until there are too many rows.
     """
     axis = 0 if labels.ndim > 1 else None
     _, which = np.unique(labels, axis=axis, return_inverse=True)
@@ -191,7 +192,7 @@ def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> tuple[Index, Index]:
 
 
 def _without(match: Contest, rows: Rows, sizes: Index) -> Without:
-    """Return the process without groups: rows, one group after the other, of these sizes."""
+    """Return the process without each group; rows are in order of groups of these sizes."""
     fit = match.best
     P = matrix(fit.mode.basis, rows.x)
     turned = product(fit.mode.basis, rows.x, fit.slopes.S)
@@ -212,7 +213,7 @@ def _without(match: Contest, rows: Rows, sizes: Index) -> Without:
 def _left_out(C: Floats, score: Floats, information: Floats) -> tuple[Floats, Floats, Floats]:
     """Return a, Ca and the variances without a group.
 
-    By B = I − √W C √W, positive definite: (I − WC)⁻¹ = I + √W B⁻¹ √W C.
+    They use B = I − √W C √W, which is positive definite: (I − WC)⁻¹ = I + √W B⁻¹ √W C.
     """
     root = np.sqrt(information)
     scaled = root[:, None] * C
@@ -223,13 +224,13 @@ def _left_out(C: Floats, score: Floats, information: Floats) -> tuple[Floats, Fl
 
 
 def _several(sizes: Index) -> list[slice]:
-    """Return where groups of more than one row are."""
+    """Return the slices of groups with more than one row."""
     ends = np.cumsum(sizes)
     return [slice(ends[i] - sizes[i], ends[i]) for i in np.flatnonzero(sizes > 1)]
 
 
 def _own(match: Contest, index: Index, sizes: Index, way: Floats) -> Floats:
-    """Return the part of the group itself in the sums over windows about its rows."""
+    """Return each group's own part in the sums over windows about its rows."""
     x, left_over = match.rows.x[index], match.left_over
     held = parts(left_over.score[index], left_over.information[index])
     values = np.column_stack([held, match.following.follow[index]])
@@ -250,7 +251,7 @@ def _score(rows: Rows, q: Floats) -> float:
 
 
 def _spread(rows: Rows, q: Floats, starts: npt.NDArray[np.int64]) -> float:
-    """Return φ, for rows of groups that start here."""
+    """Return φ, for groups of rows that start at these indices."""
     apart, expected = rows.k - rows.n * q, rows.n * q * (1.0 - q)
     chi = np.add.reduceat(apart, starts) ** 2 / np.add.reduceat(expected, starts)
     return max(1.0, float(np.mean(chi)))

@@ -1,4 +1,4 @@
-"""Curves made monotone: the nearest ones that never fall, by pooling adjacent violators."""
+"""Isotonic regression of curves, by pooling adjacent violators."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def isotonic(curves: Floats, sign: int = 1) -> Floats:
-    """Return, per row, the curve m that never falls and has the least Σ_j (m_j − c_j)².
+    """Return, per row, the non-decreasing curve m with the least Σ_j (m_j − c_j)².
 
-    With `sign` −1 it never rises. A curve that is monotone already stays as it is, and curves that
-    lie one above the other stay so.
+    With `sign` −1 it is non-increasing. A curve that is already monotone is unchanged, and a curve
+    that lies above another stays above it.
 
     Parameters
     ----------
     curves : array of shape (r, n)
-        One curve per row, at points that count alike.
+        One curve per row, at equally weighted points.
     sign : {1, -1}, default=1
-        Which way curves go.
+        1 for non-decreasing curves, −1 for non-increasing ones.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def isotonic(curves: Floats, sign: int = 1) -> Floats:
 
 @kernel
 def _pooled(curves: Floats) -> Floats:
-    """Return rows that never fall; neighbours that would are joined at their mean."""
+    """Return non-decreasing rows; neighbours that decrease are pooled at their mean."""
     count, n = curves.shape
     out, value, size = np.empty((count, n)), np.empty(n), np.empty(n, dtype=np.int64)
     for i in range(count):

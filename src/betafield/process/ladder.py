@@ -1,17 +1,17 @@
-"""Sums over windows of all widths about a point at once, by looking at every place.
+"""Sums over windows of all widths about a point at once, by brute force.
 
-A place is in the window of a width if its distance, the largest among the features, is at most
-that; where features wrap around it is the length of a straight line (`wrapped`). Widths go up by
-factors of √2, from 0, the place itself, to ∞, all of them, so the narrowest
-window that holds a place is read off the exponent of its distance. This takes O(queries · places):
-it serves where places are few, or where what is added up differs from query to query; otherwise
-trees of windows (`trees`) are quicker, and are compared with it.
+A place is in a window if its distance, the largest over the features, is at most the width; if
+features wrap around, the distance is the length of a straight line (`wrapped`). Widths grow by
+factors of √2, from 0, the place itself, to ∞, all places, so the narrowest window that holds a
+place can be read off the exponent of its distance. This takes O(queries · places). It is used if
+there are few places, or if the summands differ between queries; otherwise trees (`trees`) are
+faster, and are tested against it.
 
-Columns are whole numbers, not negative, as trees take them, so that sums do not depend on any
-order; `units` turns values into them.
+Columns are non-negative integers, as in trees, so that sums do not depend on their order; `units`
+converts values to them.
 
-NumPy does this for few pairs of a query and a place, because users wait for compilers; a kernel
-adds up the same for many.
+For few pairs of a query and a place NumPy is used, because compiling a kernel makes users wait; for
+many, a kernel computes the same sums.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 WIDTHS = np.array([0.0, *(2.0**-9 * 2.0 ** (j / 2) for j in range(18)), np.inf])
-# What 1 is in columns, unless sums would then leave the whole numbers: 2 to these.
+# 1 is 2^UNIT_BITS in columns, or less so that sums stay below 2^MOST_BITS.
 UNIT_BITS, MOST_BITS = 36, 62
 UNIT = 2.0**UNIT_BITS
-# The most that rounding alone can leave of a sum, in units of that sum.
+# A sum below this share of what it was before subtraction may be rounding only.
 NOTHING = 1e-9
-# Floats as whole numbers: a mantissa of 52 bits below the exponent, of which 2⁻⁹ has 1023 − 9.
-# Widths are 2^e or √2 times that, whose mantissa is the last of these.
+# The bits of a float as an integer: a mantissa of 52 bits below the exponent, which is 1023 − 9 for
+# 2⁻⁹. Widths are 2^e, or √2 times that with the mantissa ROOT.
 BITS, NARROWEST, MANTISSA = 52, 1023 - 9, 2**52 - 1
 ROOT = struct.unpack("<q", struct.pack("<d", math.sqrt(2.0)))[0] & MANTISSA
-# Pairs of a query and a place up to which no kernel is compiled.
+# Up to this many pairs of a query and a place, no kernel is compiled.
 FEW_PAIRS = 1 << 20
-# Below this every whole number is a float.
+# Below this every integer is exactly a float.
 EXACT = 2.0**53
 
 
 def unit_of(values: Floats) -> float:
-    """Return what 1 is in columns of these values: 2³⁶, or less where trials are many.
+    """Return the integer that stands for 1 in columns of values: 2³⁶, or less if they are large.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def unit_of(values: Floats) -> float:
 
 
 def units(values: Floats, unit: float = UNIT) -> Ints:
-    """Return values as whole multiples of 1/unit."""
+    """Return values as integer multiples of 1/unit."""
     return np.rint(values * unit).astype(np.int64)
 
 
@@ -78,13 +78,13 @@ def window_sums(
     queries, places : array of shape (q, d) and (r, d)
         Points.
     columns : integer array of shape (r, k)
-        What is added up.
+        The values to sum.
     stretch : array of shape (d,)
-        By which distances are multiplied; a feature of 0 is not looked at.
+        Factors on distances along each feature; a feature with factor 0 is ignored.
     kinds : tuple of str
-        What every feature is; none: all are lines.
+        Kind of each feature; if empty, all are lines.
     few : int
-        Pairs of a query and a place up to which nothing is compiled.
+        Number of pairs of a query and a place up to which nothing is compiled.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def window_sums(
 
 
 def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
-    """Return what `_ladder` adds up. Floats are exact, because sums are below 2⁵³."""
+    """Return the same sums as `_ladder`. Floats are exact, because sums are below 2⁵³."""
     rungs = narrowest_windows(queries, places, is_round)
     cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
     shape = len(queries), len(WIDTHS), columns.shape[1]
@@ -111,7 +111,7 @@ def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) ->
 
 
 def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
-    """Return the narrowest window of each query that holds each place, as `climb` does."""
+    """Return the narrowest window of each query that holds each place, the same as `climb`."""
     reach, apart = np.zeros((2, len(queries), len(places)))
     for q, x in zip(queries.T, places.T, strict=True):
         np.abs(np.subtract.outer(q, x, out=apart), out=apart)
@@ -127,18 +127,18 @@ def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
 
 
 class Left(NamedTuple):
-    """What is left out of the places of each query: the items from `first` to before `last`.
+    """What each query leaves out of places: the items from `first` up to, not including, `last`.
 
     Parameters
     ----------
     place : integer array of shape (l,)
-        Of which place an item is, −1 if of none.
+        The place an item belongs to, −1 if none.
     weight : array of shape (l,)
-        By how much less that weighs.
+        The weight to subtract.
     value : array of shape (l,)
-        The value of what is left out.
+        The value to subtract with that weight.
     first, last : integer array of shape (q,)
-        Which items a query leaves out.
+        The range of items that a query leaves out.
     """
 
     place: Ints
@@ -149,12 +149,12 @@ class Left(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What is averaged: table[row[i], column[j]] of query i and place j.
+    """The values to average: table[row[i], column[j]] for query i and place j.
 
     Parameters
     ----------
     table : array
-        Queries that leave the same out share a row, places of one level a column.
+        Queries that leave out the same trials share a row, places of one level share a column.
     row : integer array of shape (q,)
     column : integer array of shape (r,)
     """
@@ -174,10 +174,10 @@ def window_means(
     kinds: Kinds = (),
     few: int = FEW_PAIRS,
 ) -> Floats:
-    """Return the weighted means of values of a query and a place over its windows.
+    """Return the weighted means of values over the windows about each query, shape (q, widths).
 
-    Of the places of each query something is left out. Shape (q, widths); NaN in windows that hold
-    no place, or nothing but what is left out.
+    What a query leaves out is subtracted first. The mean is NaN if a window holds no place, or
+    only what is left out.
     """
     at, held = (stretched(points, stretch, kinds) for points in (queries, places))
     shape = len(queries), len(WIDTHS)
@@ -195,7 +195,7 @@ def window_means(
 def _few_means(
     queries: Floats, places: Floats, values: Values, weight: Floats, left: Left, is_round: bool
 ) -> Floats:
-    """Return what `_mean_ladder` adds up, in the same order: total, size and whole."""
+    """Return the same sums as `_mean_ladder`, added in the same order: total, size and whole."""
     rungs = narrowest_windows(queries, places, is_round)
     shape = len(queries), len(WIDTHS)
     cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
@@ -211,7 +211,7 @@ def _few_means(
 
 
 def _left_out(left: Left) -> tuple[Ints, Ints]:
-    """Return pairs of a query and an item of a place that it leaves out."""
+    """Return the pairs of a query and an item that it leaves out of a place."""
     number = left.last - left.first
     query = np.repeat(np.arange(len(number)), number)
     item = np.arange(len(query)) + (left.first - np.cumsum(number) + number)[query]
@@ -220,7 +220,7 @@ def _left_out(left: Left) -> tuple[Ints, Ints]:
 
 
 def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
-    """Return the features of points that are looked at, multiplied by their stretch."""
+    """Return the features of points that are not ignored, multiplied by their stretch."""
     if kinds:
         return np.ascontiguousarray(embedded(points, stretch, kinds))
     used = stretch > 0.0
@@ -229,7 +229,7 @@ def stretched(points: Floats, stretch: Floats, kinds: Kinds = ()) -> Floats:
 
 @kernel
 def _ladder(queries: Floats, places: Floats, columns: Ints, is_round: bool, out: Ints) -> None:
-    """Add up the columns within every width of every query; places have shape (d, r)."""
+    """Sum the columns within every width of every query; places have shape (d, r)."""
     _, widths, k = out.shape
     reach = np.empty(len(columns))
     rungs = np.empty(len(columns), dtype=np.int64)
@@ -261,7 +261,7 @@ def _mean_ladder(
     whole: Floats,
     total: Floats,
 ) -> None:
-    """Add up weights, and weighted values, of the places (d, r) within every width of a query.
+    """Sum weights, and weighted values, of the places (d, r) within every width of a query.
 
     `whole` are the weights before anything is left out.
     """
@@ -293,10 +293,9 @@ def _mean_ladder(
 def climb(
     query: Floats, places: Floats, widths: int, is_round: bool, reach: Floats, rungs: Ints
 ) -> None:
-    """Set to which place a query reaches by what, and the narrowest window that holds the place.
+    """Set the distance from a query to each place, and the narrowest window that holds the place.
 
-    One step after the other over all places, none of which branches: compilers make eight of each
-    at once.
+    Each step loops over all places without branches, so that compilers vectorise it eightfold.
     """
     reach[:] = 0.0
     for a in range(len(query)):
@@ -308,7 +307,7 @@ def climb(
             reach[j] = math.sqrt(reach[j])
     bits = reach.view(np.int64)
     for j in range(len(reach)):
-        # Less by one: a reach that is a width is in its window.
+        # One is subtracted so that a distance equal to a width is in its window.
         below = bits[j] - 1
         rung = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
         rung = min(max(rung, 1), widths - 1)

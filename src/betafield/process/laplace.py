@@ -1,14 +1,14 @@
-"""Laplace's approximation, given hyper-parameters: the mode, its evidence and their slopes.
+"""Laplace's approximation, given hyper-parameters: the mode, its evidence and their derivatives.
 
 A process is f = Φ̃b, b ~ N(0, I). Fisher scoring finds the mode of log-likelihood − ½b′b: with
 score g and information W of the rows at f,
 
     M₀ = I + Φ̃′WΦ̃ = U′U,   b ← M₀⁻¹ Φ̃′(Wf + g),   evidence = log-lik − ½b′b − Σ log U_jj.
 
-Near the mode, if links are not canonical or trials distorted, steps are Newton's, with the observed
-curvature −g′ in the place of W: those of scoring shrink by a constant factor each. Where outcomes
-contradict contexts, −g′ may be far above W, and steps of scoring lead far beyond the mode: after
-one of which less than a quarter was of use, weights are the larger of the two.
+If the link is not canonical or trials are distorted, scoring converges only linearly, so near the
+mode Newton steps are taken, with the observed information −g′ instead of W. If outcomes contradict
+their contexts, −g′ may be far above W and scoring overshoots: once a step has had to be cut to less
+than a quarter, the weights are the larger of W and −g′.
 
 For θ = (log σ, log ℓ), with G = ∂ log D/∂θ, S = M₀⁻¹, M = I − S, v the leverages φ̃′Sφ̃ of the rows:
 
@@ -16,7 +16,7 @@ For θ = (log σ, log ℓ), with G = ∂ log D/∂θ, S = M₀⁻¹, M = I − S
     gradient    ½G (b² − diag M) + (G∘b) S · Φ̃′(−½ v W′)
     information ½G (M∘M) G′
 
-The gradient is exact where Fisher's information is the observed one (logit without contexts).
+The gradient is exact if Fisher information equals the observed one (logit without contexts).
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 
-# Scoring ends where a step promises a smaller gain: on the way, and for a mode that is kept.
+# Scoring stops when a step promises a smaller gain: during the search for θ, and for a final mode.
 ROUGH, FINE = 5e-3, 1e-16
-# How much of the step before is mixed in at the most.
+# Bound of the coefficient in Anderson mixing.
 MIXED = 4.0
-# The gain that a step of scoring promises from which on those of Newton are tried, and the most
-# that they may promise.
+# Newton steps are tried once a scoring step promises less gain than NEARBY, and rejected if they
+# promise more than MOST_PROMISED.
 NEARBY, MOST_PROMISED = 0.5, 2.0
-# After they led nowhere, how much less has to be promised until they are tried again.
+# After they failed, the promised gain must fall by this factor before they are tried again.
 LESS = 0.1
-# A share of a step of scoring; if less was of use, there is more curvature than it sees.
+# If less than this share of a scoring step could be taken, curvature is larger than it assumes.
 SHORT = 0.25
-# Steps at the most, and halvings of one of them. A loss smaller than SLACK is rounding.
+# Most steps, and most halvings of a step. A loss smaller than SLACK is rounding.
 STEPS, HALVINGS, SLACK = 60, 30, 1e-11
 
 
 class Mode(NamedTuple):
-    """A mode and what was found on the way.
+    """A mode, and the quantities computed with it.
 
     Parameters
     ----------
     theta : array of shape (1 + d,)
         (log σ, log ℓ).
     basis : Basis
-        The functions.
+        The basis functions.
     b : array of shape (m,)
         Coefficients.
     curvature : Curvature
@@ -68,7 +68,7 @@ class Mode(NamedTuple):
     f : array of shape (r,)
         Latent values of the rows.
     reading : Reading
-        The likelihood there.
+        The likelihood at f.
     evidence : float
         Laplace's approximation of log P(outcomes | θ).
     """
@@ -89,18 +89,18 @@ class Mode(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """How a mode and its evidence change with θ.
+    """Derivatives of a mode and its evidence with respect to θ.
 
     Parameters
     ----------
     gradient : array of shape (1 + d,)
-        Of the evidence.
+        Gradient of the evidence.
     information : array of shape (1 + d, 1 + d)
-        Expected, of θ.
+        Expected information of θ.
     S : array of shape (m, m), or Spread with categories
         Covariance of the coefficients.
     leverages : array of shape (r,)
-        Variances of the rows' latent values.
+        Posterior variances of the rows' latent values.
     moves : array of shape (1 + d, m)
         ∂b/∂θ.
     """
@@ -145,7 +145,7 @@ def mode(
                 continue
         aim = target if is_steep else _mixed(target, step, before)
         new = _upward(phi, at, aim - at.b, rows, link)
-        if new is at and before is None:  # and would be, however often this were tried
+        if new is at and before is None:  # another attempt would be the same
             break
         is_steep = is_steep or (differs and _is_short(new.b - at.b, aim - at.b))
         at, before = new, None if new is at or is_steep else (target, step)
@@ -177,32 +177,32 @@ def _at(phi: Design, b: Floats, rows: Rows, link: Link) -> _Point:
 
 
 def _scored(phi: Design, f: Floats, reading: Reading, weight: Floats) -> tuple[Curvature, Floats]:
-    """Return M₀ with these weights of rows, and where a whole step of scoring with it leads."""
+    """Return M₀ with these row weights, and the coefficients after a full scoring step."""
     curvature = phi.curvature(weight)
     return curvature, curvature.solve(phi.adjoint(weight * f + reading.score))
 
 
 def _is_short(step: Floats, whole: Floats) -> bool:
-    """Return whether less than this share of a step was taken."""
+    """Return whether less than the share SHORT of a step was taken."""
     return float(np.sum(step * step)) < SHORT**2 * float(np.sum(whole * whole))
 
 
 def _differs(rows: Rows, link: Link) -> bool:
-    """Return whether the observed curvature is known, and another than the expected one."""
+    """Return whether the observed information is available and differs from the expected one."""
     return not rows.correlation and not (rows.is_plain and link is LOGIT)
 
 
 def _newton(phi: Design, at: _Point, rows: Rows, link: Link, gain: float) -> _Point:
-    """Return where steps of Newton lead, each of them upwards, until one promises less than this.
+    """Return the point after Newton steps, all uphill, until one promises less than `gain`.
 
-    The last one is taken too: what is left then is less than a step of scoring would promise.
+    That last step is taken too, so that less remains than a scoring step would promise.
     """
     promised = np.inf
     while promised >= gain:
         curvature = phi.curvature(at.reading.observed)
         step = curvature.solve(phi.adjoint(at.reading.score) - at.b)
         promised = 0.5 * curvature.form(step)
-        if not promised < MOST_PROMISED:  # nor a number: it is not the curvature of a maximum
+        if not promised < MOST_PROMISED:  # or NaN: the curvature is not that of a maximum
             break
         new = _at(phi, at.b + step, rows, link)
         if new.objective < at.objective - SLACK:
@@ -212,10 +212,10 @@ def _newton(phi: Design, at: _Point, rows: Rows, link: Link, gain: float) -> _Po
 
 
 def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -> Floats:
-    """Return where to go: scoring's target and that before, mixed so that their steps cancel.
+    """Return the next target: this one and the last, mixed so that their steps nearly cancel.
 
-    Expected curvature is not the observed one where links are not canonical or trials distorted:
-    steps of scoring then shrink by a constant factor each, and Anderson's mixing makes up for it.
+    If the link is not canonical or trials are distorted, expected and observed information differ
+    and scoring converges only linearly; Anderson mixing makes up for that.
     """
     if before is None:
         return target
@@ -226,7 +226,7 @@ def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -
 
 
 def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:
-    """Return the first point on the way back from a step that is not lower, or the old one."""
+    """Return the first point that is not lower, halving the step, or the old one if none is."""
     for _ in range(HALVINGS):
         new = _at(phi, at.b + step, rows, link)
         if new.objective >= at.objective - SLACK:
@@ -236,7 +236,7 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
 
 
 def slopes(mode: Mode, rows: Rows) -> Slopes:
-    """Return how a mode and its evidence change with the hyper-parameters."""
+    """Return the derivatives of a mode and its evidence with respect to the hyper-parameters."""
     if isinstance(mode.curvature, Blocked):
         return _of_blocks(mode, mode.curvature, rows)
     phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
@@ -251,7 +251,7 @@ def slopes(mode: Mode, rows: Rows) -> Slopes:
 
 
 def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
-    """Return the same with levels of categories: M₀⁻¹ is never made."""
+    """Return the same with levels of categories, without forming M₀⁻¹."""
     phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
     S = curvature.spread()
     leverages = phi.forms(S)

@@ -1,26 +1,26 @@
-"""What a fitted process says at points: one normal law of f per point and link, mixed by evidence.
+"""The posterior of a process at points: a normal law of f per point and link, mixed by evidence.
 
 At a point φ̃ = φ̃(x), given the mode b with covariance S of the coefficients,
 
     f(x) ~ N(c, v₁),   v₁ = φ̃′(S + T J′HJ)φ̃,   T = 3,
 
-J = ∂b/∂θ and H the covariance of θ: v₁ counts that the hyper-parameters are not known. The centre c
-is such that the mean of π is that under N(m, v₀), v₀ = φ̃′Sφ̃, which is the better mean: mean and
-interval come from one law. m is not the mode but Laplace's mean to first order,
+J = ∂b/∂θ and H the covariance of θ: v₁ includes the uncertainty of the hyper-parameters. The centre
+c is chosen so that the mean of π equals that under N(m, v₀), v₀ = φ̃′Sφ̃, which is more accurate;
+mean and interval thus come from one law. m is not the mode but Laplace's mean to first order,
 
     m = φ̃′(b + S Φ̃′(½ v t)),   t the expected third derivative of the log-likelihood,
 
 without contexts; under contexts m is the mode.
 
-Beyond the domain, by e in units of its features, laws return to the base rate:
+At a distance e beyond the domain, per feature, laws return to the base rate:
 
     m ← c₀ + ρ (m − c₀),   v ← ρ² v + (1 − ρ²) σ²,   ρ = exp(−½ Σ (e/ℓ)²)
 
-with c₀ the centre at which a law of variance σ² has the mean of π over all trials.
+with c₀ such that a law with centre c₀ and variance σ² has the mean of π over all trials.
 
-Where trials come in groups with effects u ~ N(0, τ²) of their own, answers are about the average
-group, π = E g(f + u), which is a smooth function of f: on the link's own scale its law is taken to
-be normal, with the deviation of f times the slope of that function.
+If trials come in groups with effects u ~ N(0, τ²), answers are about the average group,
+π = E g(f + u), a smooth function of f. On the link's scale its law is taken to be normal, with the
+standard deviation of f times the slope of that function.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from betafield.process.pooled import Spread
 
 Floats = npt.NDArray[np.float64]
 
-# T: how much the uncertainty of the hyper-parameters counts.
+# T, the factor on the variance due to the hyper-parameters.
 WIDENING = 3.0
-# Links of less weight are left out.
+# Components with less weight are left out.
 NEGLIGIBLE = 1e-3
-# Points that are looked at together if there are categories.
+# Points per chunk if there are categories.
 MANY = 8_192
 
 
 @dataclass(frozen=True)
 class Surface:
-    """A fitted process as far as answers need it: no rows.
+    """The parts of a fitted process that queries need, without its rows.
 
     Parameters
     ----------
     link : Link
-        How π = g(f).
+        π = g(f).
     basis : Basis
-        The functions.
+        The basis functions.
     b : array of shape (m,)
         Mean of the coefficients.
     narrow, wide : array of shape (m, m), or Spread with categories
-        Their covariance given the hyper-parameters, and with their uncertainty.
+        Their covariance given the hyper-parameters, and with the uncertainty of these.
     lengths : array of shape (d,)
         ℓ.
     variance : float
@@ -71,8 +71,7 @@ class Surface:
     base : float
         c₀, to which f returns far from all trials.
     tau : float
-        Standard deviation of the effects of groups, over which answers are averaged; 0 if there are
-        no groups.
+        Standard deviation of the group effects that answers average over; 0 without groups.
     """
 
     link: Link
@@ -95,7 +94,7 @@ class Latent(NamedTuple):
 
 
 def surface(fit: Fit) -> Surface:
-    """Return what answers need of a fit."""
+    """Return the parts of a fit that queries need."""
     mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
     variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
     return Surface(
@@ -112,7 +111,7 @@ def surface(fit: Fit) -> Surface:
 
 
 def widened(fit: Fit) -> Any:
-    """Return the covariance of coefficients with the uncertainty of the hyper-parameters."""
+    """Return the covariance of the coefficients, including the hyper-parameters' uncertainty."""
     S, moves = fit.slopes.S, fit.slopes.moves
     if isinstance(S, Spread):
         return S.widened(moves, WIDENING * fit.covariance)
@@ -122,7 +121,7 @@ def widened(fit: Fit) -> Any:
 
 
 def group_deviation(basis: Basis) -> float:
-    """Return the standard deviation of effects over which answers are averaged, 0 without any."""
+    """Return the standard deviation of the effects that answers average over, 0 if none."""
     effects = basis.effects
     if basis.layout is not None:
         each = zip(basis.layout.columns, basis.layout.effects, strict=True)
@@ -131,7 +130,7 @@ def group_deviation(basis: Basis) -> float:
 
 
 def shift(fit: Fit) -> Floats:
-    """Return how far the mean of the coefficients is from their mode."""
+    """Return the mean of the coefficients minus their mode."""
     rows = fit.problem.rows
     if not rows.is_plain:
         return np.zeros_like(fit.mode.b)
@@ -180,17 +179,17 @@ def _returned(surface: Surface, v: Floats, rho: Floats) -> Floats:
 
 
 def laws(fits: tuple[Fit, ...], x: Floats) -> Laws:
-    """Return what fits believe of π at points, in units of their box."""
+    """Return the posterior of π at points, in units of the fits' box."""
     return mixed([surface(f) for f in fits], weights(fits), [x] * len(fits))
 
 
 def mixed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Laws:
-    """Return what surfaces of these weights believe of π at points, in units of each one's box."""
+    """Return the posterior of π under weighted surfaces, at points in units of each one's box."""
     return believed(surfaces, weights, xs)[0]
 
 
 def believed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> tuple[Laws, Floats]:
-    """Return what surfaces of these weights believe of π at points, and its mean."""
+    """Return the posterior of π under weighted surfaces, and its mean."""
     kept, w = counted(weights)
     centres, deviations, means = [], [], []
     for i in kept:
@@ -207,7 +206,7 @@ def believed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> tupl
 
 
 def mean(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Floats:
-    """Return the mean of π under surfaces of these weights, as `believed` does."""
+    """Return the mean of π under weighted surfaces, the same as in `believed`."""
     kept, w = counted(weights)
     means = [_mean(surfaces[i], xs[i]) for i in kept]
     return np.asarray((w[:, None] * means).sum(axis=0))
@@ -236,9 +235,9 @@ def averaged(link: Link, f: Latent, tau: float) -> Latent:
 
 
 def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return centre and deviation of the law with variance v₁ and the mean of π under v₀.
+    """Return centre and standard deviation of the law with variance v₁ and the mean under v₀.
 
-    `target` is that mean, if it is known.
+    `target` is that mean of π, if it is known.
     """
     narrow, wide = np.sqrt(f.narrow), np.sqrt(f.wide)
     target = averages.mean(link, f.mean, narrow) if target is None else target

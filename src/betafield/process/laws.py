@@ -1,4 +1,4 @@
-"""Normal laws of latent values, mixed over links: the form in which beliefs are passed on."""
+"""Mixtures over links of normal laws of latent values: the form in which posteriors are passed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Floats = npt.NDArray[np.float64]
 
 
 class Laws(NamedTuple):
-    """What is believed of π at points: a mixture of normal laws of f under links.
+    """The posterior of π at points: a mixture of normal laws of f under links.
 
     Parameters
     ----------
     links : tuple of Link
         One per component.
-    weights : array of shape (c,), or (c, q) if they differ by point
-        They add up to 1.
+    weights : array of shape (c,), or (c, q) if they differ between points
+        Weights of the components, which sum to 1.
     centres, deviations : array of shape (c, q)
-        Of f, per component and point.
+        Mean and standard deviation of f, per component and point.
     """
 
     links: tuple[Link, ...]

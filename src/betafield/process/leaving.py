@@ -1,12 +1,13 @@
-"""Leaving out: what a process would have said of a trial without having seen it.
+"""Leave-one-out: what a process would have predicted for a trial without having seen it.
 
-No refit: with latent value f, its variance v, score g and information W of what is left out,
+There is no refit. With latent value f, its variance v, and the score g and information W of the
+trial left out,
 
     f₋ = f − v g/(1 − v W),   v₋ = v/(1 − v W),
 
-one Newton step of the fit without it. Hyper-parameters move too: with J = ∂f/∂θ and H their
-covariance, f₋ is taken with v + JHJ′ in the place of v. π is then averaged over N(f₋, v₋), moved by
-what lies between mean and mode as laws are (`law.shift`).
+which is one Newton step of the fit without it. Hyper-parameters change too: with J = ∂f/∂θ and H
+their covariance, f₋ is computed with v + JHJ′ instead of v. π is then averaged over N(f₋, v₋),
+shifted from mode to mean as in `law.shift`.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 
-# What remains of the information without a trial, in units of that with it, at the least.
+# Lower bound of 1 − vW, the share of the information that remains without a trial.
 LEAST = 0.05
 
 
 def means(fit: Fit, rows: Rows, is_success: npt.NDArray[np.bool_]) -> Floats:
-    """Return the mean of π at each row, had one of its trials, which ended so, not been seen."""
+    """Return the mean of π at each row without one of its trials, a success or a failure."""
     success, failure, deviation = _laws(fit, rows)
     return averages.mean(fit.problem.link, np.where(is_success, success, failure), deviation)
 
 
 def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:
-    """Return the centres of f without a success and without a failure, and their deviation."""
+    """Return the means of f without a success and without a failure, and the deviation."""
     phi = design(fit.mode.basis, rows.x)
     f, v = phi.values(fit.mode.b), _variances(phi, fit.slopes.S)
     s = success(f, rows.context, fit.problem.link)
@@ -47,12 +48,12 @@ def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:
 
 
 def _variances(phi: Design, covariance: Any) -> Floats:
-    """Return variances of f, none of which rounding makes negative where trials are many."""
+    """Return variances of f, clipped at 0 because with many trials rounding can go below."""
     return np.maximum(phi.forms(covariance), 0.0)
 
 
 def joint_covariance(fit: Fit) -> Any:
-    """Return S + J′HJ, the covariance of the coefficients with that of the hyper-parameters."""
+    """Return S + J′HJ, the covariance of the coefficients with unknown hyper-parameters."""
     moves = fit.slopes.moves
     if isinstance(fit.slopes.S, Spread):
         return fit.slopes.S.widened(moves, fit.covariance)

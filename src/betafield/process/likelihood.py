@@ -1,24 +1,23 @@
-"""What the trials say of the latent values: binomial likelihoods under contexts.
+"""The likelihood of the latent values: binomial, under contexts.
 
-With q the success probability of a row as a function of its latent f (π = g(f), and q the
-polynomial of π that the context's Bernstein coefficients make), r = q′/(q(1−q)) and primes for
-d/df:
+Let q be the success probability of a row as a function of its latent f (π = g(f), and q is the
+polynomial of π with the context's Bernstein coefficients), r = q′/(q(1−q)), and primes d/df:
 
     log-likelihood   Σ k log q + (n − k) log(1 − q)
     score            (k − n q) r
-    information      W = n q′ r, Fisher's
-    its slope        W′ = n r (2 q″ − q′ r (1 − 2q))
-    third            E d³/df³ log-likelihood = −n r (3 q″ − 2 q′ r (1 − 2q))
+    information      W = n q′ r (Fisher)
+    its derivative   W′ = n r (2 q″ − q′ r (1 − 2q))
+    third            t₃ = E d³/df³ log-likelihood = −n r (3 q″ − 2 q′ r (1 − 2q))
 
 For the logit without contexts r = 1, and W is also the observed information.
 
-Rows whose trials are correlated (ρ > 0) are beta-binomial, with α = q(1/ρ − 1) and
+Rows with correlated trials (ρ > 0) are beta-binomial, with α = q(1/ρ − 1) and
 β = (1 − q)(1/ρ − 1):
 
     log-likelihood   Σ log B(k + α, n − k + β) − log B(α, β)
     score            (1/ρ − 1) q′ (ψ(k + α) − ψ(α) − ψ(n − k + β) + ψ(β))
 
-and W, its slope and the third are those above over 1 + (n − 1)ρ. As ρ → 0 all of it is binomial.
+and W, W′ and t₃ are those above divided by 1 + (n − 1)ρ. As ρ → 0 all become binomial.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 
-# No success probability is taken to be nearer to 0 or 1: products of two stay within floats.
+# Success probabilities are kept this far from 0 and 1, so that products of two do not underflow.
 TINY = 1e-140
 
 
 class Success(NamedTuple):
-    """Success probability q of each row, 1 − q, and q′ and q″ by f."""
+    """Success probability q of each row, 1 − q, and the derivatives q′ and q″ by f."""
 
     q: Floats
     rest: Floats
@@ -59,13 +58,13 @@ class Reading(NamedTuple):
     Parameters
     ----------
     log : float
-        log-likelihood of all rows.
+        Log-likelihood of all rows.
     score, information : array of shape (r,)
         g and W.
     s : Success
         Their success probabilities.
     worth : array of shape (r,)
-        Independent trials that tell as much.
+        The number of independent trials with as much information.
     """
 
     log: float
@@ -88,14 +87,14 @@ class Reading(NamedTuple):
 
     @property
     def observed(self) -> Floats:
-        """−g′ of independent trials, which may be negative; W is its mean over outcomes."""
+        """−g′ for independent trials, which may be negative; W is its expectation."""
         s = self.s
         turn = np.divide(s.second, s.first, out=np.zeros_like(s.q), where=s.first != 0.0)
         return np.asarray(self.information - self.score * (turn - s.ratio * (s.rest - s.q)))
 
     @property
     def steepest(self) -> Floats:
-        """W, or the observed −g′ where that is more."""
+        """The larger of W and the observed −g′."""
         return np.maximum(self.information, self.observed)
 
     def _bent(self, r: Floats) -> Floats:
@@ -103,7 +102,7 @@ class Reading(NamedTuple):
 
 
 def success(f: Floats, context: Floats, link: Link) -> Success:
-    """Return the success probability of rows at latent values f, by their contexts."""
+    """Return the success probability of rows at latent values f, under their contexts."""
     bend = link.bend(f)
     value, first, second = polynomial(context, bend.p, bend.rest)
     rest = probability(1.0 - context, bend.p, bend.rest)

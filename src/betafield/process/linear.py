@@ -1,12 +1,12 @@
 """Dense linear algebra whose sums are always taken in the same order.
 
-Libraries add up in an order of their own, which differs between processors and numbers of
-threads: what is learned would too, in its last bits. Matrices here have at most a few hundred
-rows, where these loops are about as fast. Every one of them adds multiples of rows to a row, four
-at a time, which compiles to vector instructions without changing any order.
+The order of summation in libraries differs between processors and numbers of threads, so the last
+bits of a fitted model would too. Matrices here have at most a few hundred rows, for which these
+loops are about as fast. Each of them adds multiples of rows to a row, four at a time, which
+compiles to vector instructions without changing the order.
 
-Users wait for compilers, so there are few kernels, and they are small: loops over scalars, rather
-than expressions of arrays, in arrays that NumPy has made, all of one layout.
+Compiling makes users wait, so there are few kernels and they are small: loops over scalars rather
+than array expressions, on arrays that NumPy has allocated, all with the same layout.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from betafield._jit import inlined, kernel
 
 Floats = npt.NDArray[np.float64]
 
-# What is left of a diagonal entry at the least, in units of it: less is rounding, that of sums of
-# cosines too, and would grow from row to row.
+# Smallest pivot relative to its diagonal entry: anything less is rounding, also that of sums of
+# cosines, and would grow from row to row.
 SINGULAR = 1e-12
-# Rows of a long matrix taken at a time: they stay in the processor's cache.
+# Rows of a long matrix taken at a time, so that they stay in the processor's cache.
 BLOCK = 128
-# Which part of a product is made: all of it; its lower triangle; that of an upper triangle times
-# another matrix.
+# Which part of a product is computed: all of it; its lower triangle; the lower triangle of an upper
+# triangular matrix times another.
 WHOLE, LOWER, TRIANGLES = 0, 1, 2
 
 
@@ -50,8 +50,8 @@ def add_rows(
 def factor(A: Floats) -> Floats:
     """Return the upper triangular U with U′U = A, for A positive definite.
 
-    Of 10¹⁵ trials at few places, rounding leaves less than is there: pivots stay positive, and
-    the rest of such a row, which is rounding alone, is dropped.
+    With 10¹⁵ trials at few places, rounding can exceed a pivot: pivots are kept positive, and the
+    rest of such a row, which is rounding only, is set to 0.
     """
     U = np.triu(A)
     eliminate(U, U, True, np.empty(len(U)))
@@ -67,9 +67,9 @@ def inverse(U: Floats) -> Floats:
 
 @kernel
 def eliminate(U: Floats, X: Floats, is_factor: bool, scales: Floats) -> None:
-    """Put U′⁻¹X into the lower triangle of X, or U with U′U = A into the upper one.
+    """Store U′⁻¹X in the lower triangle of X, or U with U′U = A in the upper one.
 
-    In the second case X is U itself, and holds A.
+    In the second case X is U itself, and holds A on entry.
 
     Row by row, X[i] = (X[i] − Σ_k U[k, i] X[k]) / U[i, i], k < i.
     """
@@ -115,7 +115,7 @@ def _solve(U: Floats, x: Floats) -> None:
 
 def forward(U: Floats, Y: Floats) -> Floats:
     """Return X with U′X = Y, for Y of shape (m, k)."""
-    # Reversed, the transpose of an upper triangle is one too.
+    # With rows and columns reversed, the transpose is upper triangular again.
     reverse = np.ascontiguousarray(U.T[::-1, ::-1])
     return np.ascontiguousarray(backward(reverse, np.ascontiguousarray(Y[::-1]))[::-1])
 
@@ -129,7 +129,7 @@ def backward(U: Floats, Y: Floats) -> Floats:
 
 @kernel
 def substitute(U: Floats, X: Floats, scales: Floats) -> None:
-    """Put U⁻¹X into X."""
+    """Replace X by U⁻¹X."""
     m, k = X.shape
     for i in range(m - 1, -1, -1):
         for j in range(i + 1, m):
@@ -157,7 +157,7 @@ def _multiplied(A: Floats, B: Floats, part: int) -> Floats:
 
 
 def _mirrored(A: Floats) -> Floats:
-    """Return the symmetric matrix of which the lower triangle is given, and 0 elsewhere."""
+    """Return the symmetric matrix with this lower triangle; A is 0 above it."""
     return A + np.tril(A, -1).T
 
 

@@ -1,17 +1,17 @@
-"""Links: how a latent value f makes a probability, π = g(f), with what fits need of them.
+"""Links from a latent value f to a probability π = g(f), and their derivatives.
 
-Two of them, both with g′ = C σ(a) σ(−b), σ the logistic function:
+There are two, both with g′ = C σ(a) σ(−b), σ the logistic function:
 
     logit           g = σ(f)                                         κ = 1,   a = b = f
     soft identity   g = [log(1 + e^a) − log(1 + e^b)]/κ              κ = 25,  a, b = κ (f ± ½)
 
-The soft identity is linear inside and smooth at 0 and 1: better where π is a line or reaches 0 or
-1, while the logit is better on steep curves. As products, derivatives keep their relative
+The soft identity is linear inside and smooth at 0 and 1. It is better if π is a line or reaches 0
+or 1, and the logit is better on steep curves. Written as products, derivatives keep their relative
 precision in the tails:
 
     g″ = g′ κ (σ(−a) − σ(b)),   g‴ = g′ κ² ((σ(−a) − σ(b))² − σ(a)σ(−a) − σ(b)σ(−b)).
 
-Both are odd about their middle: 1 − g(f) = g(−f).
+Both are symmetric: 1 − g(f) = g(−f).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Bend(NamedTuple):
 class Link(ABC):
     """A link between latent values and probabilities.
 
-    `scale` is how far f goes where π goes everywhere, `steepness` κ; beyond ±`most` f is cut, for
-    probabilities would leave the range of floats.
+    `scale` is s, the typical size of f; `steepness` is κ. f is clipped to ±`most`, because
+    probabilities beyond it would leave the range of floats.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Logit(Link):
     name, scale, steepness, most = "logit", 1.0, 1.0, 300.0
 
     def __reduce__(self) -> str:
-        return "LOGIT"  # the one there is, because links are told apart by identity
+        return "LOGIT"  # the one instance, because links are compared by identity
 
     def _value(self, f: Floats) -> Floats:
         return np.asarray(expit(f))
@@ -163,7 +163,7 @@ class Soft(Link):
 
 
 class _Bent(NamedTuple):
-    """An end a of the soft identity, e^−|a| and log(1 + e^−|a|): all about its bend."""
+    """One of a, b of the soft identity, with e^−|a| and log(1 + e^−|a|)."""
 
     a: Floats
     small: Floats
@@ -192,7 +192,7 @@ class _Bent(NamedTuple):
 
 
 def clipped(values: Floats, low: float, high: float) -> Floats:
-    """Return what np.clip does, in a third of the time for few values."""
+    """Return the same as np.clip, in a third of the time for few values."""
     return np.minimum(np.maximum(values, low), high)
 
 

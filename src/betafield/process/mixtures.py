@@ -14,8 +14,8 @@ from betafield.process.links import Link
 
 Floats = npt.NDArray[np.float64]
 
-# Steps of the search for a quantile, how near in probability is near enough, and in shares of the
-# tail so near that one step more is exact: they converge quadratically.
+# Most steps of the search for a quantile, its tolerance in probability, and the error relative to
+# the tail below which one more step is exact, because convergence is quadratic.
 STEPS, NEAR, CLOSE = 60, 1e-13, 1e-7
 
 
@@ -46,7 +46,8 @@ def cdf(laws: Laws, p: Floats) -> Floats:
 def quantiles(laws: Laws, q: Floats) -> Floats:
     """Return the p with P(π ≤ p) = q, for levels (…, points) strictly between 0 and 1.
 
-    Between the components' own quantiles, by Newton's steps, halving where they would leave.
+    The search takes Newton steps between the components' own quantiles, and bisects if a step
+    would leave the bracket.
     """
     z = ndtri(q)
     ends = np.stack([link.value(c + z * s) for link, c, s in _each(laws)])
@@ -64,7 +65,7 @@ def quantiles(laws: Laws, q: Floats) -> Floats:
 
 
 def _between(laws: Laws, q: Floats, ends: Floats) -> Floats:
-    """Return quantiles between the components' own, `ends`, each as if it was asked alone."""
+    """Return quantiles between the components' own, `ends`, each independent of the others."""
     low, high, p = ends.min(axis=0), ends.max(axis=0), (laws.weights * ends).sum(axis=0)
     open_ = np.arange(len(q))
     for _ in range(STEPS):
@@ -94,7 +95,7 @@ def _some(laws: Laws, rows: npt.NDArray[np.intp]) -> Laws:
 
 
 def _excess(laws: Laws, p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Return P(π ≤ p) − q and the density of π at p; every link is asked once."""
+    """Return P(π ≤ p) − q and the density of π at p, evaluating each link once."""
     total, density = np.zeros_like(p), np.zeros_like(p)
     links = {link.name: link for link in laws.links}
     latent = {name: link.inverse(p) for name, link in links.items()}
@@ -111,5 +112,5 @@ def _each(laws: Laws) -> Iterator[tuple[Link, Floats, Floats]]:
 
 
 def _weights(laws: Laws) -> Floats:
-    """Return the weights as columns of points, or one column for all."""
+    """Return the weights with one column per point, or one column for all."""
     return laws.weights.reshape(len(laws.links), -1)

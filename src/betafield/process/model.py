@@ -1,9 +1,9 @@
-"""All of it together: from sums by place to what is believed anywhere.
+"""The whole model: from sums by place to posteriors anywhere.
 
-`find` learns what the process and the windows of its residuals are to be like (`Found`: length
-scales, widths, weights), which is most of the work; `build` makes of it, and of the same sums or
-of a few more, what answers questions (`Smooth`). Both are functions of the sums by place and of
-nothing else: what `build` makes of what was found does not depend on how it was found.
+`find` estimates the hyper-parameters of the process and of the windows of its residuals (`Found`:
+length scales, widths, weights), which is most of the work. From these and from the same sums, or
+a few more, `build` makes the model that answers queries (`Smooth`). Both depend on the sums by
+place only, and the result of `build` does not depend on how its `Found` was obtained.
 
 Examples
 --------
@@ -61,27 +61,28 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# Length scales beyond which a point is far from a trial.
+# A point is far from a trial if it is more than this many length scales away.
 FAR = 2.0
 
 
 class Beliefs(NamedTuple):
-    """What is believed at points, and what it is made of.
+    """The posterior at points, and its parts.
 
     Parameters
     ----------
     xs : list of arrays of shape (q, d)
-        The points, in units of every component's box.
+        The points, in units of each component's box.
     process : Laws
-        What the processes believe.
+        The posterior of the processes alone.
     mean : array of shape (q,)
-        Their mean of π.
+        Its mean of π.
     held : list of arrays of shape (q,)
         ΣW over each of the windows.
     question : integer array of shape (q,)
-        What is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a.
+        Kind of query: 0 for a place with trials, 1 for a new place, 2 + a for a new level of
+        feature a.
     laws : Laws
-        All of it together.
+        The posterior of processes and windows together.
     """
 
     xs: list[Floats]
@@ -92,30 +93,31 @@ class Beliefs(NamedTuple):
     laws: Laws
 
     def kept(self, j: int, window: Window) -> Floats:
-        """Return 1 − β, what a window leaves of the process, at every point."""
+        """Return 1 − β at every point: the share of the process that a window keeps."""
         return np.asarray(1.0 / (1.0 + window.tau * self.held[j]))
 
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """A smooth probability: what a process and windows of its residuals believe anywhere.
+    """A smooth probability: the posterior of processes and of windows of their residuals.
 
     Parameters
     ----------
     boxes : tuple of Box
-        Own units to the unit box, one per component.
+        From own units to the unit box, one per component.
     fits : tuple of Fit
         One per component.
     windows : tuple of Window
         Those in use, in the units of the first component.
     fine : Rows or None
-        Trials by place or fine cell, whose residuals windows add up; None without windows.
+        Trials by place or fine cell, whose residuals are summed over windows; None without
+        windows.
     spread : array of shape (d,)
-        Variance between levels of every feature.
+        Variance between the levels of each feature.
     levels : tuple of array or None
-        Levels of every feature that were seen, in units of the first box; None: it has none.
+        Levels with trials, per feature, in units of the first box; None if it has no levels.
     nodes : array of shape (k, u)
-        Values of rates that are not known; fits are those of every component at all of them.
+        Quadrature nodes of the unknown rates; `fits` then holds each component at every node.
     """
 
     boxes: tuple[Box, ...]
@@ -128,33 +130,33 @@ class Smooth:
 
     @cached
     def surfaces(self) -> list[Surface]:
-        """The processes, as far as answers need them."""
+        """The parts of the fits that queries need."""
         return [law.surface(fit) for fit in self.fits]
 
     @cached
     def weights(self) -> Floats:
-        """The weights of the processes among themselves."""
+        """The weights of the processes, which sum to 1."""
         return weights(self.fits)
 
     @cached
     def members(self) -> tuple[Member, ...]:
-        """The joint posterior of the processes, as draws are made of it."""
+        """The joint posterior of the processes, from which fields are drawn."""
         kept, _ = law.counted(self.weights)
         return members({int(i): self.fits[i] for i in kept})
 
     @property
     def by_component(self) -> Floats:
-        """The weights of the components, at all nodes together."""
+        """The weights of the components, summed over nodes."""
         return np.asarray(self.weights.reshape(-1, max(len(self.nodes), 1)).sum(axis=1))
 
     @property
     def node_weights(self) -> Floats:
-        """The weights of the nodes, in all components together."""
+        """The weights of the nodes, summed over components."""
         return np.asarray(self.weights.reshape(-1, max(len(self.nodes), 1)).sum(axis=0))
 
     @property
     def rates(self) -> list[tuple[Floats, Floats]]:
-        """Shapes of the Beta laws with mean and variance of what is believed of unknown rates."""
+        """Shapes of the Beta distributions that match the posterior moments of unknown rates."""
         told = [matched(*moments(x, self.node_weights)) for x in self.nodes.T]
         return [(np.array([alpha]), np.array([beta])) for alpha, beta in told]
 
@@ -165,14 +167,15 @@ class Smooth:
 
     @property
     def lengths(self) -> Floats:
-        """Length scales of the heaviest process, in shares of the box."""
+        """Length scales of the heaviest process, as fractions of the box."""
         return self.fits[int(np.argmax(self.weights))].lengths
 
     @property
     def is_capped(self) -> bool:
-        """Whether the heaviest process cannot follow all that the trials could have told.
+        """Whether the heaviest process is coarser than the trials would allow.
 
-        It has too few functions, or trials in cells would make it shorter than it may be.
+        Either its number of basis functions was capped, or trials are in cells and a length scale
+        is at its lower bound.
         """
         best = self.fits[int(np.argmax(self.weights))]
         is_shortest = bool(np.any(best.theta[1 : 1 + len(best.lengths)] <= SHORTEST))
@@ -181,17 +184,17 @@ class Smooth:
 
     @property
     def group_deviation(self) -> float:
-        """Deviation of the effects of groups in log-odds about π = ½, by the heaviest process."""
+        """Standard deviation of group effects, in log-odds at π = ½, by the heaviest process."""
         best = self.surfaces[int(np.argmax(self.weights))]
         slope = float(best.link.rise(np.zeros(1))[1][0]) / 0.25
         return best.tau * slope
 
     def laws(self, points: Floats, n_jobs: int | None = None) -> Laws:
-        """Return what is believed of π at points, in own units."""
+        """Return the posterior of π at points, given in own units."""
         return self.beliefs(points, n_jobs).laws
 
     def beliefs(self, points: Floats, n_jobs: int | None = None) -> Beliefs:
-        """Return what is believed at points, in own units, and what it is made of."""
+        """Return the posterior at points, given in own units, and its parts."""
         xs = inside(list(self.boxes), points)
         process, m = law.believed(self.surfaces, self.weights, xs)
         question = np.zeros(len(points), dtype=np.int64)
@@ -215,33 +218,33 @@ class Smooth:
         return Beliefs(xs, process, m, held, question, laws)
 
     def is_shared(self, window: Window, question: Ints) -> Bools:
-        """Return where the process is taken to err as it does in the window about the point."""
+        """Return where the process's error is taken to be the same all over the window."""
         return np.asarray(window.is_whole & ~((question == 1) & self._is_repeated))
 
     def process_mean(self, points: Floats) -> Floats:
-        """Return the mean of π under the processes alone, which takes a fraction of the time."""
+        """Return the mean of π under the processes alone, which is much faster."""
         return law.mean(self.surfaces, self.weights, inside(list(self.boxes), points))
 
     def far(self, points: Floats) -> Bools:
         """Return which points are further than two length scales from every trial.
 
-        Distances are Euclidean, every feature in its length scale of the heaviest process.
+        Distances are Euclidean, each feature in units of its length scale in the heaviest process.
         """
         best = int(np.argmax(self.weights))
-        if not self.lengths.size:  # there are categories only
+        if not self.lengths.size:  # all features are categories
             return np.zeros(len(points), dtype=np.bool_)
         x = self._in_lengths(self.boxes[best].inside(points)[:, : len(self.lengths)])
         return np.asarray(self._nearby.sums(x, FAR)[:, 0] == 0)
 
     def _in_lengths(self, x: Floats) -> Floats:
-        """Return points of the box of the heaviest process in its length scales."""
+        """Return points of the heaviest process's box in units of its length scales."""
         kinds = self.boxes[int(np.argmax(self.weights))].kinds
         return stretched(x, 1.0 / self.lengths, kinds) if kinds else x / self.lengths
 
     def overdispersion(self) -> float:
-        """Return Pearson's statistic of rows with two trials and more over its degrees of freedom.
+        """Return Pearson's χ² over its degrees of freedom, for rows with at least two trials.
 
-        About 1 if trials at a place are independent; NaN if there are no such rows.
+        It is about 1 if trials at a place are independent, and NaN if there are no such rows.
         """
         fit = self.fits[int(np.argmax(self.weights))]
         rows, f = fit.problem.rows, fit.mode
@@ -253,7 +256,7 @@ class Smooth:
 
     @cached
     def _trees(self) -> Trees:
-        """Sums of residuals at fine rows over windows."""
+        """Trees that sum the residuals of fine rows over windows."""
         assert self.fine is not None
         xs = places(list(self.boxes), self.fine)
         left_over = residuals(law.mean(self.surfaces, self.weights, xs), self.fine)
@@ -262,7 +265,7 @@ class Smooth:
 
     @cached
     def _nearby(self) -> Forest:
-        """Places of trials in length scales."""
+        """Places of trials, in units of length scales."""
         rows = self.fits[int(np.argmax(self.weights))].problem.rows
         x = rows.x[:, : rows.d]
         axes = np.ascontiguousarray(self._in_lengths(x).T)
@@ -270,13 +273,13 @@ class Smooth:
 
     @cached
     def window_weights(self) -> Floats:
-        """Weights of the process and of windows, shape (questions, 1 + windows)."""
+        """Weights of the process and the windows, shape (kinds of query, 1 + windows)."""
         w = np.array([[window.weight, *window.others] for window in self.windows]).T
         return np.column_stack([1.0 - w.sum(axis=1), w])
 
     @cached
     def added(self) -> Floats:
-        """Variance between levels that a question has on top."""
+        """Variance between levels that is added, per kind of query."""
         has_effects = any(fit.problem.prior.effects is not None for fit in self.fits)
         added = np.zeros_like(self.spread) if has_effects else self.spread
         return np.concatenate([np.zeros(2), added if added.size else np.zeros(self._features)])
@@ -287,11 +290,11 @@ class Smooth:
 
     @cached
     def _is_repeated(self) -> bool:
-        """Whether places have trials enough for weights of their own at new places."""
+        """Whether places are repeated often enough for new places to have weights of their own."""
         return self.fine is not None and is_repeated(self.fine)
 
     def _asked(self, about: About) -> Ints:
-        """Return what is asked: 0 a place that was seen, 1 a new one, 2 + a a new level of a."""
+        """Return the kind of each query, as in `Beliefs.question`."""
         seen = about.sums(np.ones(self._features), 0.0)[:, 2] > 0.0
         question = np.where(seen, 0, 1)
         for a in np.argsort(self.spread, kind="stable"):
@@ -301,9 +304,9 @@ class Smooth:
 
 
 def build(sums: Sums, bounds: Floats, found: Found, gain: float = EXACT) -> Smooth:
-    """Return what answers questions, of these trials and what was found.
+    """Return the model that answers queries, given trials and the result of `find`.
 
-    Modes are sought until a step gains less than `gain`.
+    The search for a mode stops when a step gains less than `gain`.
     """
     levels = sums.levels() if sums.group is None and _needs_levels(found) else ()
     boxes: dict[tuple[str, ...], Box] = {}
@@ -331,7 +334,7 @@ def build(sums: Sums, bounds: Floats, found: Found, gain: float = EXACT) -> Smoo
 
 
 def _fine(sums: Sums, box: Box, levels: Levels, process: Smooth) -> Rows:
-    """Return trials by place or fine cell, at the means of rates that are not known."""
+    """Return trials by place or fine cell, with unknown rates at their posterior means."""
     rows = sums.rows(box, FINE, levels)
     if not process.nodes.size:
         return rows

@@ -1,12 +1,13 @@
-"""Random fields of unit variance that only a seed decides: what draws add to coefficients.
+"""Random fields of unit variance, determined by a seed: the noise of draws beside coefficients.
 
-Smooth ones are sums of waves. The law at each point is exactly N(0, 1) given the waves ω,
+Smooth fields are sums of waves. At each point their distribution is exactly N(0, 1) given the
+waves ω,
 
     e_s(x) = R^(−½) Σ_r a_rs cos ω_r·x + b_rs sin ω_r·x,   ω_r ~ N(0, I),   a, b ~ N(0, 1),
 
-with a squared-exponential correlation e^(−|x − y|²/2) on average over ω. Scattered ones are
-independent at different points: what a hash of coordinates and seed says. Both are functions of
-the point and the seed alone, whatever else is asked.
+with a squared-exponential correlation e^(−|x − y|²/2) on average over ω. Scattered fields are
+independent at different points, from a hash of coordinates and seed. Both depend on the point and
+the seed only, not on the other points of a call.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ Keys = npt.NDArray[np.uint64]
 
 # R, the number of waves.
 WAVES = 64
-# Beyond so many correlation lengths all points are equally far.
+# Coordinates are clipped at this many correlation lengths.
 FAR = 1e6
 
 
 class Seed(NamedTuple):
-    """What random numbers are made of: for each purpose a generator of its own."""
+    """The seed of all random numbers, with a separate generator per purpose."""
 
     words: tuple[int, ...]
 
@@ -76,7 +77,7 @@ class Noise:
     d: int
 
     def smooth(self, x: Floats) -> Floats:
-        """Return smooth fields at points in correlation lengths, shape (points, draws)."""
+        """Return smooth fields at points in units of correlation lengths, shape (points, draws)."""
         return self._taken(x, slice(None))
 
     def some(self, x: Floats, draws: npt.NDArray[np.intp]) -> Floats:

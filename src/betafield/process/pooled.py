@@ -1,13 +1,13 @@
 """Products with a basis whose last functions are levels of categories, and their curvature.
 
-Rows of one level of the longest column meet those of others only in the functions before, the core
-(what all share, and levels of other columns): with Ψ the functions of its levels and P the core,
+Levels of the longest column interact only through the functions before theirs, the core (the
+shared functions, and levels of other columns). With Ψ the functions of its levels and P the core,
 
     M₀ = [[A, C₁′, C₂′, …], [C₁, A₁, ], [C₂, , A₂], …],   A_c = I + Ψ_c′WΨ_c,   C_c = Ψ_c′WP_c,
 
-a block arrow. With A_c = U_c′U_c, R_c = U_c⁻¹ and B_c = R_c′C_c its complement is A − Σ B_c′B_c;
-thousands of levels cost O(Σ k² (k + m)), k functions per level and m in the core. With S₀ the
-inverse of the complement and H_c = R_cB_c,
+a block-arrow matrix. With A_c = U_c′U_c, R_c = U_c⁻¹ and B_c = R_c′C_c, its Schur complement is
+A − Σ B_c′B_c; thousands of levels cost O(Σ k² (k + m)), with k functions per level and m in the
+core. With S₀ the inverse of the complement and H_c = R_cB_c,
 
     M₀⁻¹ = [[S₀, −S₀H_c′], [−H_cS₀, R_cR_c′ + H_cS₀H_c′]],
 
@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.int64]
 def eliminated(
     P: Floats, weight: Floats, starts: Ints, low: Ints, ratio: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return U_c, R_c and B_c of all levels, whose rows lie between `starts`."""
+    """Return U_c, R_c and B_c of all levels; the rows of level c begin at starts[c]."""
     L, k, m = len(starts) - 1, len(low), P.shape[1]
     U, R, B = np.zeros((L, k, k)), np.zeros((L, k, k)), np.zeros((L, k, m))
     some = np.empty(k)
@@ -63,7 +63,7 @@ def eliminated(
 def reduced(
     P: Floats, which: Ints, low: Ints, ratio: Floats, R: Floats, H: Floats
 ) -> tuple[Floats, Floats]:
-    """Return e = p − H_c′ψ and |R_c′ψ|² of every row; of no level, p and |ψ|²."""
+    """Return e = p − H_c′ψ and |R_c′ψ|² per row; p and |ψ|² for rows without a known level."""
     k, m = len(low), P.shape[1]
     E, own, psi = P.copy(), np.zeros(len(P)), np.empty(k)
     for r in range(len(P)):
@@ -86,7 +86,7 @@ def reduced(
 
 
 class Spread(NamedTuple):
-    """M₀⁻¹ by its parts, and a covariance more: moves′ · spread · moves.
+    """M₀⁻¹ by its parts, plus the covariance moves′ · theta · moves.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Spread(NamedTuple):
     R : array of shape (L, k, k)
     H : array of shape (L, k, m)
     moves : array of shape (p, m + Lk)
-        ∂b/∂θ; empty: nothing more.
+        ∂b/∂θ; if empty, nothing is added.
     theta : array of shape (p, p)
         The covariance of θ.
     """
@@ -107,7 +107,7 @@ class Spread(NamedTuple):
     theta: Floats
 
     def widened(self, moves: Floats, theta: Floats) -> Spread:
-        """Return the same with the uncertainty of hyper-parameters."""
+        """Return the same with the uncertainty of the hyper-parameters added."""
         return self._replace(moves=moves, theta=theta)
 
     def times(self, y: Floats) -> Floats:
@@ -133,7 +133,7 @@ class Spread(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """M₀ as a block arrow, factored: `Curvature` of `Pooled`.
+    """M₀ as a factored block-arrow matrix: the `Curvature` of `Pooled`.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Blocked(NamedTuple):
         return Spread(self.complement.inverse(), self.R, H, nothing, nothing)
 
     def drawn(self, z: Floats) -> Floats:
-        """Return steps (size, n) with covariance M₀⁻¹, of standard normal numbers."""
+        """Return steps (size, n) with covariance M₀⁻¹, from standard normal numbers."""
         m = self.B.shape[2]
         first = linear.backward(self.complement.U, np.ascontiguousarray(z[:m]))
         left = z[m:] - linear.product(self._flat, first)
@@ -182,7 +182,7 @@ class Blocked(NamedTuple):
         return np.concatenate([first, levels.reshape(len(z) - m, -1)])
 
     def inverse(self) -> Floats:
-        """Return M₀⁻¹ as a matrix, which has as many rows as there are coefficients."""
+        """Return M₀⁻¹ as a full matrix, with one row per coefficient."""
         spread = self.spread()
         return np.stack([spread.times(row) for row in np.eye(self._size)])
 
@@ -191,9 +191,10 @@ class Blocked(NamedTuple):
         return linear.factor(linear.inverse(linear.factor(self.inverse())))
 
     def squares(self) -> tuple[Floats, Floats, Floats]:
-        """Return Σ (I − M₀⁻¹)² over entries: the core's, those between it and levels, theirs.
+        """Return the squared entries of I − M₀⁻¹: core, core with levels, and levels.
 
-        Of shapes (m, m), (k, m) and (k, k): levels are added up. Between different levels,
+        They have shapes (m, m), (k, m) and (k, k), because they are summed over levels. Between
+        different levels,
 
             Σ_{c,c′} (h_ci′S₀h_c′j)² = ⟨K_i, K_j⟩,   K_i = Σ_c Z′h_ci h_ci′Z,   S₀ = ZZ′.
         """
@@ -228,7 +229,7 @@ class Blocked(NamedTuple):
 
 
 class Loose(NamedTuple):
-    """A law of coefficients whose hyper-parameters are not known either.
+    """A distribution of coefficients that includes the uncertainty of the hyper-parameters.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ class Loose(NamedTuple):
     root: Floats
 
     def drawn(self, z: Floats, e: Floats) -> Floats:
-        """Return steps (size, n) of standard normal numbers (size, n) and (p, n)."""
+        """Return steps (size, n) from standard normal numbers (size, n) and (p, n)."""
         steps = linear.product(np.ascontiguousarray(self.root.T), e)
         along = linear.product(np.ascontiguousarray(self.moves.T), steps)
         return np.asarray(self.curvature.drawn(z) + along)
@@ -252,18 +253,18 @@ class Loose(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Φ̃ of functions that all share and of levels.
+    """Φ̃ of the shared functions and of levels.
 
     Parameters
     ----------
     plain : array of shape (r, m)
-        √D φ of what all share.
+        √D φ of the shared functions.
     root : array of shape (m,)
         √D.
     layout : Layout
-        Of the levels.
+        The coefficients of the levels.
     which : tuple of integer arrays of shape (r,)
-        The level of every column, −1 if it was never seen.
+        The level of each row, per column, −1 if unseen.
     """
 
     plain: Floats
@@ -315,7 +316,7 @@ class Pooled:
         return Blocked(Whole.of(A), U, R, B)
 
     def forms(self, S: Any) -> Floats:
-        """Return φ̃′Sφ̃ for every point; levels never seen have the variance of any."""
+        """Return φ̃′Sφ̃ for every point; unseen levels have their prior variance."""
         last = self.layout.last
         E, own = reduced(self._core, self.which[last], *self._last, S.R, S.H)
         found = (linear.product(E, S.core) * E).sum(axis=1)
@@ -331,9 +332,9 @@ class Pooled:
         return np.asarray(found)
 
     def covariances(self, other: Pooled, S: Spread) -> Floats:
-        """Return φ̃′Sφ̃ of every point and every other one; all levels were seen.
+        """Return φ̃′Sφ̃ between the points of this and another design, all of seen levels.
 
-        e′S₀e, and within a level of the longest column ψ′R_cR_c′ψ more.
+        It is e′S₀e, plus ψ′R_cR_c′ψ within a level of the longest column.
         """
         E, F = (reduced(each._core, each._at, *each._last, S.R, S.H)[0] for each in (self, other))
         found = linear.product(linear.product(E, S.core), np.ascontiguousarray(F.T))
@@ -351,11 +352,11 @@ class Pooled:
         return self.which[self.layout.last]
 
     def _rooted(self, S: Spread) -> Floats:
-        """Return R_c′ψ of every point."""
+        """Return R_c′ψ for every point."""
         return np.asarray(np.einsum("rij,ri->rj", S.R[self._at], self._psi(self.layout.last)))
 
     def unseen(self) -> list[tuple[int, Floats]]:
-        """Return ψ at points whose level was never seen, 0 elsewhere, for columns with such."""
+        """Return ψ at points of unseen levels, 0 elsewhere, for each column with such points."""
         found = []
         for k, column in enumerate(self.layout.columns):
             is_new = self.which[k] < 0
@@ -375,18 +376,18 @@ class Pooled:
 
     @cached
     def _known(self) -> dict[int, Floats]:
-        """Those that were asked for."""
+        """The values of `_psi` computed so far."""
         return {}
 
     def _of(self, A: Floats, k: int) -> Floats:
-        """Return the rows of a matrix that are those of a column's levels, (L, functions, n)."""
+        """Return the rows of a matrix that belong to a column's levels, (L, functions, n)."""
         first, count = self.layout.first[k], self.layout.columns[k].size
         width = len(self._effects(k).low)
         return A[first : first + count * width].reshape(count, width, -1)
 
     @cached
     def _last(self) -> tuple[Ints, Floats]:
-        """The functions of the longest column's levels in the core, and what they are times it."""
+        """The core functions of the longest column's levels, and the factors on them."""
         low, root, _ = self._effects(self.layout.last)
         return low, root / self.root[low]
 
@@ -408,7 +409,7 @@ class Pooled:
 
     @cached
     def _sorted(self) -> tuple[Floats, npt.NDArray[np.intp], Ints]:
-        """The core by level of the longest column, the order, and where levels start."""
+        """The core sorted by level of the longest column, the order, and where levels start."""
         last = self.layout.last
         order = np.argsort(self.which[last], kind="stable")
         levels = np.arange(self.layout.columns[last].size + 1)

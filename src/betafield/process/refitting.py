@@ -1,4 +1,4 @@
-"""What was found for some trials, adjusted to a few more: hyper-parameters only."""
+"""Adjusting the result of `find` to other trials: hyper-parameters only."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from betafield.process.sums import Sums
 
 Floats = npt.NDArray[np.float64]
 
-# Newton steps from the hyper-parameters that were found.
+# Newton steps from the previous hyper-parameters.
 STEPS = 6
 
 
 def refitted(sums: Sums, bounds: Floats, found: Found) -> Found:
-    """Return what was found, with hyper-parameters climbed for these trials from those before.
+    """Return `found` with hyper-parameters optimised for these trials, from the previous ones.
 
-    Links, levels and windows stay as they were found, and so do units but for ranks: those would be
-    the ranks of trials that are not all trials of the same kind.
+    Links, levels and windows are kept, and so are units except ranks, because these would be the
+    ranks of only some of the trials.
     """
-    k = max(len(found.nodes), 1)  # unknown rates: every process stands at all nodes of them
+    k = max(len(found.nodes), 1)  # with unknown rates, each process is listed at all nodes
     groups: dict[tuple[Any, ...], tuple[Component, ...]] = {}
     for start in range(0, len(found.components), k):
         unranked = tuple(map(_unranked, found.components[start : start + k]))
@@ -42,7 +42,7 @@ def refitted(sums: Sums, bounds: Floats, found: Found) -> Found:
 
 
 def _unranked(component: Component) -> Component:
-    """Return a process in other units than ranks."""
+    """Return a process with ranks replaced by the range scale."""
     scale = tuple("range" if each == "rank" else each for each in component.scale)
     return component._replace(scale=scale)
 

@@ -1,18 +1,18 @@
-"""What a process leaves over, gathered in windows: for days of storms, jumps and levels.
+"""Residuals of a process, summed over windows: for what is rough, such as storms, jumps and levels.
 
-At every place a process with mean m of π leaves a score and a weight on the logit scale, with
-q(π) the success probability under the context and q′ = dq/dπ · m(1−m):
+At each place a process with posterior mean m of π leaves a score and a weight on the logit scale.
+With q(π) the success probability under the context and q′ = dq/dπ · m(1−m):
 
     g = (k − nq) q′/(q(1−q)),   W = n q′²/(q(1−q)).
 
-Over a window, with τ the variance of what the process misses within it,
+Over a window, with τ the prior variance of what the process misses within it,
 
     logit π(x) = f(x) + Σg/(1/τ + ΣW),   f = logit m,
     variance (1 − β)² v(x) + (1 − β) τ,   β = ΣW/(1/τ + ΣW),
 
-v whole for windows that look at some features only, for the process's error in the others stays;
-and at new places among such as have several trials each, where it is not that of neighbours.
-Σg and ΣW are sums over places, as trees of windows add them up (`trees`).
+with v instead of (1 − β)² v for windows that ignore some features, because the process's error
+along those remains, and at new places if places have several trials each, because its error there
+is not that of the neighbours. Σg and ΣW are sums over places, computed by trees (`trees`).
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from betafield.process.wrapped import Kinds
 Floats = npt.NDArray[np.float64]
 
 TAUS = (0.02, 0.08, 0.3, 1.2)
-# Means of π are kept so far from 0 and 1.
+# Means of π are kept this far from 0 and 1.
 NEVER = 1e-6
-# The longest length scale, in units of the shortest, that a stretch distinguishes from infinity.
+# The smallest stretch: length scales more than 512 times the shortest count as 512 times.
 LEAST_STRETCH = 1.0 / 512.0
-# Stretches that differ by less than this are alike.
+# If no relative stretch is below this, length scales count as equal.
 ALIKE = 0.7
-# By which coordinates of categories, whose levels are up to 10,000 in [0, 1], are multiplied so
-# that no finite window holds two levels.
+# The factor on coordinates of categories, which have up to 10,000 levels in [0, 1], so that no
+# finite window holds two levels.
 APART = 1e6
 
 
 class Residuals(NamedTuple):
-    """What a process leaves over at rows.
+    """The residuals of a process at rows.
 
     Parameters
     ----------
     m : array of shape (r,)
-        The process's mean of π.
+        The process's posterior mean of π.
     q : array of shape (r,)
         Success probability under the context.
     ratio, weight : array of shape (r,)
-        Per trial: its score is (outcome − q)·ratio, its weight W.
+        Per trial: q′/(q(1−q)), by which outcome − q is multiplied to give the score, and W.
     score, information : array of shape (r,)
         g and W, summed over all trials of the row.
     """
@@ -68,7 +68,7 @@ class Residuals(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Windows of one stretch and width, and τ."""
+    """Windows with one stretch and width, by index, and one τ."""
 
     stretch: int
     width: int
@@ -76,12 +76,12 @@ class Window(NamedTuple):
 
 
 def parts(score: Floats, information: Floats) -> Floats:
-    """Return what windows add up, none of it negative: g⁺, g⁻ and W, shape (r, 3)."""
+    """Return the values that windows sum, all non-negative: g⁺, g⁻ and W, shape (r, 3)."""
     return np.column_stack([np.maximum(score, 0.0), np.maximum(-score, 0.0), information])
 
 
 def residuals(m: Floats, rows: Rows) -> Residuals:
-    """Return what a process with these means of π leaves over at rows."""
+    """Return the residuals at rows of a process with these means of π."""
     m = np.clip(m, NEVER, 1.0 - NEVER)
     q, rise, _ = polynomial(rows.context, m, 1.0 - m)
     rest = np.maximum(polynomial(1.0 - rows.context, m, 1.0 - m)[0], TINY)
@@ -95,17 +95,17 @@ def residuals(m: Floats, rows: Rows) -> Residuals:
 def stretches(
     lengths: Floats, spacings: Floats | None = None, kinds: Kinds = ()
 ) -> tuple[Floats, ...]:
-    """Return how distances may be stretched: all features alike, by 1/ℓ, each alone, by level.
+    """Return the stretches of distances to try: equal, by 1/ℓ, each feature alone, by level.
 
     Parameters
     ----------
     lengths : array of shape (d,)
         ℓ of the process.
     spacings : array of shape (d,) or None
-        How far apart the levels of features are at the least; ∞: it has none. Windows by level hold
-        one level of a feature, and reach as far as they are wide along the others.
+        Least distance between levels of each feature; ∞ if it has none. A window by level holds
+        one level of a feature, and extends by its width along the others.
     kinds : tuple of str
-        What every feature is; none: all are lines.
+        Kind of each feature; if empty, all are lines.
     """
     d = len(lengths)
     each = wrapped.alone(kinds) if kinds else list(np.eye(d))
@@ -124,9 +124,10 @@ def stretches(
 
 
 def by_category(ways: tuple[Floats, ...], columns: int) -> tuple[Floats, ...]:
-    """Return the stretches of features (d,) with columns of categories after them.
+    """Return the stretches of d features extended to columns of categories.
 
-    All levels together; levels of each column apart, all features looked at; and of all columns.
+    Windows either hold all levels, or one level of one column or of all columns; the latter
+    ignore no feature.
     """
     together = [np.append(way, np.zeros(columns)) for way in ways]
     kept = list(np.eye(columns)) + [np.ones(columns)] * (columns > 1)
@@ -135,13 +136,13 @@ def by_category(ways: tuple[Floats, ...], columns: int) -> tuple[Floats, ...]:
 
 
 def _relative(lengths: Floats) -> Floats:
-    """Return 1/ℓ, 1 for the shortest."""
+    """Return 1/ℓ relative to the shortest length scale, which has 1."""
     inverse = 1.0 / np.clip(lengths, 0.03, 30.0)
     return np.asarray(np.clip(inverse / inverse.max(), LEAST_STRETCH, 1.0))
 
 
 def _within(lengths: Floats, feature: int, apart: float) -> Floats:
-    """Return the stretch that takes levels of a feature apart, the others by 1/ℓ."""
+    """Return the stretch that separates the levels of a feature, with 1/ℓ for the others."""
     others = np.arange(len(lengths)) != feature
     found = np.full(len(lengths), apart)
     found[others] = _relative(lengths[others])
@@ -149,24 +150,24 @@ def _within(lengths: Floats, feature: int, apart: float) -> Floats:
 
 
 def corrected(m: Floats, score: Floats, information: Floats, tau: float) -> Floats:
-    """Return π in windows of these sums, for the process's mean m."""
+    """Return π given the sums over a window and the process's mean m."""
     return np.asarray(expit(log_odds(m) + score / (1.0 / tau + information)))
 
 
 def variance(
     v: Floats, information: Floats, tau: float, is_shared: bool | npt.NDArray[np.bool_]
 ) -> Floats:
-    """Return the variance of logit π in windows of this ΣW.
+    """Return the variance of logit π given ΣW over a window.
 
-    `is_shared` if the process errs at the point as it does in the window: all features count, and
-    no place is known to have an effect of its own.
+    `is_shared` says that the process's error at the point is that in the window: no feature is
+    ignored, and places have no effects of their own.
     """
     kept = 1.0 / (1.0 + tau * information)  # 1 − β
     return np.asarray(np.where(is_shared, kept**2, 1.0) * v + kept * tau)
 
 
 def logit_variance(laws: Laws, m: Floats) -> Floats:
-    """Return the variance of logit π under laws with the mean m, links' differences included."""
+    """Return the variance of logit π under laws with mean m, within and between components."""
     total, f = np.zeros_like(m), log_odds(m)
     parts = zip(laws.weights, laws.links, laws.centres, laws.deviations, strict=True)
     for weight, link, centre, deviation in parts:
@@ -178,10 +179,10 @@ def logit_variance(laws: Laws, m: Floats) -> Floats:
 
 
 def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weights: Floats) -> Laws:
-    """Return the laws of the process joined with those of windows; weights[0] is the process's.
+    """Return the laws of the process and the windows together; weights[0] is the process's.
 
-    A window's law is normal in logit π, with a centre that gives it its mean. Weights may differ
-    by point, shape (1 + windows, q).
+    A window's law is normal in logit π, centred so that π has its mean. Weights may differ between
+    points, shape (1 + windows, q).
     """
     deviations = [np.sqrt(v) for v in variances]
     centres = [
@@ -198,7 +199,7 @@ def with_windows(laws: Laws, means: list[Floats], variances: list[Floats], weigh
 
 
 def widened(laws: Laws, added: Floats) -> Laws:
-    """Return laws with a variance of logit π more at every point, means of π kept."""
+    """Return laws with variance of logit π added at each point, keeping the means of π."""
     some = np.flatnonzero(added)
     centres, deviations = laws.centres.copy(), laws.deviations.copy()
     for i, link in enumerate(laws.links):
@@ -212,5 +213,5 @@ def widened(laws: Laws, added: Floats) -> Laws:
 
 
 def log_odds(m: Floats) -> Floats:
-    """Return logit m, for means that are kept away from 0 and 1."""
+    """Return logit m, with m kept away from 0 and 1."""
     return np.asarray(logit(np.clip(m, NEVER, 1.0 - NEVER)))

@@ -1,17 +1,17 @@
-"""What a process is fitted to: trials gathered by place, or by cell of a grid, as rows.
+"""The rows that a process is fitted to: trials gathered by place, or by cell of a grid.
 
 A row is a point of the unit box with n trials, k successes and the context that they share, as
-the Bernstein coefficients of their success probability (`betafield.contexts`). Counts are whole
-numbers and rows are sorted, so rows are a function of the sums by place: neither the order of the
-trials nor their batches can be seen in them.
+the Bernstein coefficients of their success probability (`betafield.contexts`). Counts are integers
+and rows are sorted, so rows are a function of the sums by place: they depend neither on the order
+of the trials nor on their batches.
 
 Beyond 256 / 1,600 / 3,000 places in one, two and three dimensions, rows are the cells of a grid
-(256, 40², 16³): a cell stands at the mean of its trials, from whole-number sums of coordinates.
-Levels of a feature can be kept apart, whatever the grid.
-Contexts share a cell only if they are equal or, if more than 16 differ, equal to a sixteenth.
+(256, 40², 16³). A cell is located at the mean of its trials, from integer sums of coordinates.
+Levels of a feature can be kept apart, whatever the grid. Contexts share a cell only if they are
+equal or, if there are more than 16, equal when rounded to a sixteenth.
 
-Trials in groups have one more coordinate, the number of their group, which no process is smooth
-in. Rows that may vary more than trials alone would are never joined, however equal they are.
+Trials in groups have one more coordinate, the number of their group, in which no process is smooth.
+Rows that may be overdispersed are never merged, even if they are equal.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from betafield.process.wrapped import Kinds
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Order = npt.NDArray[np.intp]
-# Per feature its levels, sorted, in units of the box; None: it has no levels. Empty: none has.
+# The sorted levels of each feature, in units of the box; None if it has none. Empty if none has.
 Levels = tuple["Floats | None", ...]
 
 
 class Grid(NamedTuple):
-    """Rows beyond which trials are gathered in cells, and cells per feature.
+    """The most places before trials are gathered in cells, and the cells per feature.
 
-    Both by number of features; with more features rows are places. `whole` is how many cells there
-    may be if the levels of features are kept apart.
+    Both are by number of features; with more features rows are always places. `whole` is the most
+    cells if levels of features are kept apart.
     """
 
     most: dict[int, int]
@@ -45,9 +45,9 @@ class Grid(NamedTuple):
     whole: int
 
     def cut(self, d: int, levels: Levels = ()) -> Cut:
-        """Return the cells of d features; those with levels have one per level, if that can be.
+        """Return the cells of d features; those with levels have one cell per level if possible.
 
-        What comes after the features has levels.
+        Coordinates after the features have levels.
         """
         levels = levels or (None,) * d
         kept = sorted((len(at), a) for a, at in enumerate(levels) if at is not None)
@@ -64,13 +64,13 @@ class Grid(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Cells per feature, and its levels if they are these."""
+    """Cells per feature, and its levels if each level is a cell."""
 
     sides: tuple[int, ...]
     levels: Levels
 
     def numbers(self, x: Floats) -> Ints:
-        """Return the number of the cell in which each point is."""
+        """Return the number of each point's cell."""
         number = np.zeros(len(x), dtype=np.int64)
         for axis, side, levels in zip(x.T, self.sides, self.levels, strict=True):
             if levels is None:
@@ -81,20 +81,20 @@ class Cut(NamedTuple):
         return number
 
 
-# What a process is fitted to, and what windows of its residuals add up.
+# Grids for the fit of a process, and for the residuals that windows sum.
 COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16}, 1 << 15)
 FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40}, 1 << 17)
-# The same of trials in groups, whose cells are those of one group each.
+# The grid for trials in groups, each cell within one group.
 GROUPED = Grid({1: 20_000, 2: 20_000, 3: 20_000}, {1: 256, 2: 40, 3: 16}, 1 << 20)
-# Cells of a feature at the least, if levels of others leave room for few.
+# Fewest cells per feature, if the levels of others leave little room.
 FEWEST = 8
-# Contexts that are told apart exactly, and steps of [0, 1] by which more of them are.
+# Up to FEW distinct contexts are kept apart exactly; more are rounded to steps of 1/STEPS.
 FEW, STEPS = 16, 16
-# The context of a trial that was seen as it is.
+# The context of an undistorted trial.
 PLAIN = np.array([0.0, 1.0])
-# Coordinates are summed in these parts of the box, with weights of at most so many bits.
+# Coordinates are summed as multiples of 1/PARTS, with weights of at most this many bits.
 PARTS, WEIGHT_BITS = 2.0**30, 32
-# Trials that are gathered at a time, and parts that are kept before they are joined.
+# Trials gathered at a time, and parts kept before they are merged.
 LONG, MANY = 1 << 17, 8
 NO_TRIALS = "trials: found none; at least one is needed"
 
@@ -107,23 +107,23 @@ class Rows(NamedTuple):
     x : array of shape (r, d)
         Points of the unit box.
     trials, successes : integer array of shape (r,)
-        n and k, in units of `unit`.
+        n and k, in multiples of `unit`.
     context : array of shape (r, p + 1)
         Bernstein coefficients of P(success) as a polynomial of π.
     unit : float
-        What 1 counts for.
+        The number of trials that 1 stands for.
     is_places : bool
-        Whether rows are places, and not cells.
+        Whether rows are places rather than cells.
     is_grouped : bool
         Whether the last coordinate is the number of a group.
     correlation : float
-        ρ, between any two trials of a row.
+        ρ, the correlation between any two trials of a row.
     share : float
-        Logarithm of how likely the rates were before at which contexts are taken.
+        Log prior weight of the rates at which contexts are evaluated.
     columns : tuple of Column
-        Columns of categories, whose coordinates are the last.
+        Columns of categories, whose coordinates come last.
     kinds : tuple of str
-        What every feature is, a line, a circle or of the sphere; none: all are lines.
+        Kind of each feature: a line, a circle or a coordinate of the sphere; if empty, all lines.
     """
 
     x: Floats
@@ -145,23 +145,23 @@ class Rows(NamedTuple):
 
     @property
     def n(self) -> Floats:
-        """Return the trials of every row."""
+        """Return the number of trials per row."""
         return self.trials * np.float64(self.unit)
 
     @property
     def k(self) -> Floats:
-        """Return the successes of every row."""
+        """Return the number of successes per row."""
         return self.successes * np.float64(self.unit)
 
     @property
     def events(self) -> float:
-        """Return how many trials ended in the rarer way."""
+        """Return the number of trials with the rarer outcome."""
         successes = float(self.successes.sum()) * self.unit
         return min(successes, float(self.trials.sum()) * self.unit - successes)
 
     @property
     def is_plain(self) -> bool:
-        """Return whether every trial was seen as it is."""
+        """Return whether no trial is distorted."""
         return self.context.shape[1] == 2 and bool((self.context == (0.0, 1.0)).all())
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
@@ -186,10 +186,10 @@ def gather(
     is_grouped: bool = False,
     long: int = LONG,
 ) -> Rows:
-    """Return the rows of trials at points, in any order and any number of parts.
+    """Return the rows of trials at points, given in any order and with repetitions.
 
-    Points are of the unit box, or `box` puts them into it, a part of them at a time, so `long`.
-    Cells keep `levels` of features apart, the last of which are those of groups.
+    Points are in the unit box, or `box` maps them to it, `long` of them at a time. Cells keep
+    `levels` of features apart, the last of which are those of groups.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def gather(
 def listed(
     x: Floats, trials: Ints, successes: Ints, context: Floats | None = None, unit: float = 1.0
 ) -> Rows:
-    """Return rows of trials as they are, sorted; equal ones stay apart.
+    """Return rows of trials as given, sorted; equal ones stay separate.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def listed(
 
 
 def _settled(places: list[Rows], sums: list[CellSums], cut: Cut, most: float) -> Rows:
-    """Return the rows of parts that were gathered by place and by cell."""
+    """Return the rows of all parts, whether gathered by place or by cell."""
     if not places and not sums:
         raise ValueError(NO_TRIALS)
     if sums:
@@ -282,9 +282,9 @@ def _given(
     box: Callable[[Floats], Floats] | None,
     start: int,
 ) -> Rows | None:
-    """Return one row per row with trials, in the same order; None if there are none.
+    """Return the rows that have trials, in the same order; None if there are none.
 
-    All of them must be possible; `start` is the number of the first.
+    Every outcome must be possible under its context; `start` is the number of the first row.
     """
     context = PLAIN if context is None else context
     context = np.broadcast_to(context, (len(x), context.shape[-1]))
@@ -310,9 +310,9 @@ def _refuse(impossible: npt.NDArray[np.bool_], found: str, why: str, start: int)
 
 
 def _surely_more(rows: Rows, most: int) -> bool:
-    """Return whether the first rows alone show that there are more places than so many.
+    """Return whether the first rows alone show that there are more than `most` places.
 
-    Cells then need no places: whole numbers add up to the same, unless weights are shortened.
+    Then trials can go straight to cells: integer sums are the same, unless weights are rounded.
     """
     start = rows.x[: 2 * most]
     is_short = _shift(rows.trials) == 0
@@ -334,20 +334,20 @@ def by_place(rows: Rows) -> Rows:
 
 
 class CellSums(NamedTuple):
-    """Whole-number sums by cell, sorted by the cells' keys.
+    """Integer sums by cell, sorted by the cells' keys.
 
     Parameters
     ----------
     key : integer array of shape (c,)
-        Number of cell and bin of the context.
+        Number of the cell and of the bin of the context.
     weight, trials, successes : integer array of shape (c,)
         Sums of weights, n and k.
     x, context : integer array of shape (c, d) and (c, p + 1)
-        Weighted sums of coordinates and coefficients, in parts.
+        Weighted sums of coordinates and coefficients, in multiples of 1/PARTS.
     least : array of shape (c, d)
-        The least coordinates: of levels, the level itself.
+        The smallest coordinates; along a feature with levels, the level itself.
     unit : float
-        What 1 counts for.
+        The number of trials that 1 stands for.
     """
 
     key: Ints
@@ -382,7 +382,7 @@ def cell_sums(rows: Rows, cut: Cut) -> CellSums:
 
 
 def _summed(key: Ints, columns: list[Ints], x: Floats, unit: float) -> CellSums:
-    """Return the sums of columns by key, and the least of x."""
+    """Return the sums of columns by key, and the minimum of x."""
     narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
     order = np.argsort(narrow, kind="stable")
     ordered = key[order]
@@ -400,7 +400,7 @@ def _added(parts: list[CellSums]) -> CellSums:
 
 
 def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
-    """Return the order that sorts rows of keys, first columns first, and where groups start."""
+    """Return the lexicographic order of rows of keys, and where groups of equal ones start."""
     varying = keys[:, (keys != keys[0]).any(axis=0)]
     order = np.lexsort(varying.T[::-1]) if varying.size else np.arange(len(keys))
     ordered = varying[order]
@@ -412,7 +412,7 @@ def _starts(is_new: npt.NDArray[np.bool_]) -> Order:
 
 
 def _bins(context: Floats) -> Ints:
-    """Return the number of the bin of each context: one of a few, or equal to a sixteenth."""
+    """Return the bin of each context: one per distinct context, or per sixteenth if many."""
     if (context == context[0]).all():
         return np.zeros(len(context), dtype=np.int64)
     order, starts = _groups(context)
@@ -425,7 +425,7 @@ def _bins(context: Floats) -> Ints:
 
 
 def _weights(trials: Ints) -> Ints:
-    """Return whole numbers in proportion to trials whose sum times PARTS is an int64."""
+    """Return integers in proportion to trials whose sum times PARTS fits an int64."""
     return np.asarray(np.maximum(trials >> _shift(trials), 1))
 
 

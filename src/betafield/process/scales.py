@@ -1,9 +1,9 @@
-"""Which units the features are in: their own, ranks or logarithms, weighed by evidence.
+"""The units of the features: their own, ranks or logarithms, weighed by evidence.
 
-What is learned is the law of outcomes given their places, so evidence in different units can be
-compared. Processes are fitted in the features' own units, in ranks and in logarithms wherever they
-are worth a try (`boxes.candidates`), then, of up to three, one feature at a time is given other
-units; those sets of units that are not far behind the best are kept.
+The likelihood is that of outcomes given their places, so evidence in different units can be
+compared. Processes are fitted in the features' own units, in ranks and in logarithms where these
+are worth trying (`boxes.candidates`); with up to three features, the units of one at a time are
+then changed. Sets of units that are not far behind the best are kept.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from betafield.process.sums import Sums
 Floats = npt.NDArray[np.float64]
 Scale = tuple[str, ...]
 
-# How far behind the best, in nats, units are kept, and how many sets of them.
+# At most MOST sets of units are kept, none more than BEHIND nats behind the best.
 BEHIND, MOST = 7.0, 3
-# Features up to which each is tried in units of its own; with more, all are in the same.
+# Up to this many features, units are tried per feature; with more, all have the same.
 FEW = 3
 
 
@@ -39,14 +39,14 @@ class Scaled(NamedTuple):
 
 
 def boxed(sums: Sums, bounds: Floats, scale: Scale) -> Box:
-    """Return the box of these units; no units are the features' own."""
+    """Return the box in these units; if empty, the features' own."""
     scale = scale or ("range",) * len(bounds)
     box = Box.scaled(bounds, scale, sums.points, sums.trials)
     return box._replace(levels=sums.categories(), arrangement=sums.arrangement)
 
 
 def checked(scale: str | Scale, d: int) -> list[Scale]:
-    """Return the units asked for per feature; if none are, all that are worth trying."""
+    """Return the units given, per feature; an empty list means those worth trying."""
     if scale == "auto":
         return []
     each = (scale,) * d if isinstance(scale, str) else tuple(scale)
@@ -64,7 +64,7 @@ def fitted(
     scale: str | Scale = "auto",
     links: tuple[Link, ...] = LINKS,
 ) -> list[Scaled]:
-    """Return processes in the units that are best for these trials, the best first."""
+    """Return processes in the best units for these trials, the best first."""
     choices = _choices(sums, bounds, scale)
     first = tuple(kinds[0] for kinds in choices)
     if all(len(kinds) == 1 for kinds in choices):
@@ -75,7 +75,7 @@ def fitted(
 
 
 def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
-    """Return the units that are tried, per feature."""
+    """Return the units to try, per feature."""
     asked = checked(scale, len(bounds))
     if not asked:
         return candidates(bounds, *sums[:2], sums.unit, sums.wraps)
@@ -84,7 +84,7 @@ def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
 
 
 def _kept(sums: Sums, bounds: Floats, choices: list[Scale], link: Link) -> list[Scaled]:
-    """Return processes under one link, in those units that are not far behind the best."""
+    """Return processes under one link, in the units that are not far behind the best."""
     tried: dict[Scale, Scaled] = {}
 
     def add(scale: Scale, start: Floats | None = None) -> None:

@@ -1,19 +1,19 @@
-"""Process and windows of its residuals, weighed by leaving trials out.
+"""Process and windows of its residuals, weighed by leave-one-out scores.
 
-Every trial at a sample of places is left out: its own counts are taken off the window, the process
-says what it would have without it (`leaving`), and the residuals of the others follow
-(`following`). A candidate's score is the log probability of what was seen,
+Every trial at a sample of places is left out: its own counts are removed from the window, the
+process predicts without it (`leaving`), and the residuals of the others are updated (`following`).
+A candidate's score is the log probability of the outcomes,
 
     P = q(expit(logit m₋ + Σg₋/(1/τ + ΣW₋))),
 
-and its weight ∝ prior · e^(score/T): ½ for the process, ½ shared by all windows, T = 4, which keeps
-every function within a few hundredths of the better of the two. Of that, windows have what exceeds
-the process's: those that predict no better say nothing, and would only widen intervals. At most
-twelve are kept.
+and its weight is ∝ prior · e^(score/T): the prior is ½ for the process, and ½ shared by all
+windows; T = 4 keeps the error on every function tried within a few per cent of the better of the
+two. Windows only get the excess over the process's e^(score/T), because those that predict no
+better add nothing and would only widen intervals. At most twelve candidates are kept.
 
 The sample consists of the rows with the lowest hashes: as many as have the information of 2,000
-undistorted trials, at most 8,000, because a trial with a guess rate of ½ says less. Windows that
-the first quarter of the sample shows to be useless are not asked about the rest.
+undistorted trials, at most 8,000, because a trial with a guess rate of ½ is less informative.
+Windows that look hopeless after the first quarter of the sample are not scored on the rest.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
 
-# Undistorted trials that the sample is worth, and places at the most, as a multiple.
+# Size of the sample in undistorted trials, and its most places as a multiple of that.
 SAMPLE, MOST = 2_000, 4
-# The share of the sample that is looked at first, and deviations beyond which windows are hopeless.
+# The share of the sample scored first, and the standard deviations beyond which to give up windows.
 FIRST, DEVIATIONS = 0.25, 3.0
-# Log odds beyond which no probability is taken to be.
+# Bounds of log odds.
 FURTHEST = log_odds(np.array([0.0, 1.0]))
-# T, components kept, and the least weight beside the heaviest.
+# T, the most candidates kept, and their least weight relative to the heaviest.
 TEMPERATURE, KEPT, LEAST = 4.0, 12, 0.01
 
 
@@ -70,16 +70,16 @@ class Scored(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Trials to be left out: those of a row that ended alike are one entry.
+    """Trials to leave out: those of a row with the same outcome are one entry.
 
     Parameters
     ----------
     row : index array of shape (e,)
-        Which row of all.
+        Index of the row.
     is_success : boolean array of shape (e,)
-        How they ended.
+        The outcome.
     trials : array of shape (e,)
-        How many they are.
+        Number of trials.
     """
 
     row: Index
@@ -89,7 +89,7 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A process and all windows of its residuals, to be scored.
+    """A process and all windows of its residuals, to score against each other.
 
     Parameters
     ----------
@@ -98,11 +98,11 @@ class Contest:
     rows : Rows
         Places or fine cells of all trials, in the units of the heaviest fit.
     xs : tuple of array of shape (r, d)
-        Where they are in the units of each fit.
+        Their coordinates in the units of each fit.
     left_over : Residuals
-        What the process leaves over there.
+        The process's residuals there.
     spacings : array of shape (d,) or None
-        How far apart the levels of features are; ∞: it has none.
+        Least distance between levels of each feature; ∞ if it has none.
     """
 
     fits: tuple[Fit, ...]
@@ -124,12 +124,12 @@ class Contest:
 
     @cached
     def following(self) -> Following:
-        """How residuals follow the heaviest fit."""
+        """How residuals depend on the heaviest fit."""
         return Following.of(self.best, self.rows)
 
     @cached
     def trees(self) -> Trees:
-        """Sums of g⁺, g⁻, W and h over windows."""
+        """Trees that sum g⁺, g⁻, W and h over windows."""
         held = parts(self.left_over.score, self.left_over.information)
         values = np.column_stack([held, self.following.follow])
         return Trees(self.rows.x, values, self.rows.kinds)
@@ -153,9 +153,9 @@ def contest(
 
 
 def scored(match: Contest, deviations: float = DEVIATIONS) -> Scored:
-    """Return the scores of all candidates; −∞ for those that the first trials show hopeless.
+    """Return the scores of all candidates, −∞ for those given up after the first trials.
 
-    The first trials are asked about every second width, and about those beside promising ones.
+    On the first trials, every second width is scored, then the neighbours of promising ones.
     """
     order = sampled(match.rows, match.left_over)
     first = max(1, int(FIRST * len(order)))
@@ -177,14 +177,14 @@ def scored(match: Contest, deviations: float = DEVIATIONS) -> Scored:
 
 
 def glanced(ways: int) -> Bools:
-    """Return which candidates are looked at first: the process, and every second width."""
+    """Return which candidates are scored first: the process, and every second width."""
     widths = np.arange(len(WIDTHS)) % 2 == 0
     widths[-1] = True
     return np.append(True, np.tile(np.repeat(widths, len(TAUS)), ways))
 
 
 def beside(is_open: Bools) -> Bools:
-    """Return candidates that are open or whose next narrower or wider one is."""
+    """Return the open candidates, and those whose next narrower or wider one is open."""
     each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
     both = each.copy()
     both[:, 1:] |= each[:, :-1]
@@ -193,7 +193,7 @@ def beside(is_open: Bools) -> Bools:
 
 
 def opened(is_open: Bools) -> Iterator[tuple[int, int, list[tuple[int, float]]]]:
-    """Yield stretches and widths that are open, and which candidates and τ they are open for."""
+    """Yield each stretch and width with open candidates, and these with their τ."""
     each = is_open[1:].reshape(-1, len(WIDTHS), len(TAUS))
     for i, b in np.argwhere(each.any(axis=2)).tolist():
         first = 1 + (i * len(WIDTHS) + b) * len(TAUS)
@@ -201,9 +201,9 @@ def opened(is_open: Bools) -> Iterator[tuple[int, int, list[tuple[int, float]]]]
 
 
 def sampled(rows: Rows, left_over: Residuals, size: int = SAMPLE) -> Index:
-    """Return the rows at which trials are left out, in the order of their hashes.
+    """Return the rows whose trials are left out, in order of their hashes.
 
-    Together they are worth `size` undistorted trials, if so many rows are.
+    Together they have the information of `size` undistorted trials, if there are enough rows.
     """
     plain = left_over.m * (1.0 - left_over.m)
     order = np.argsort(hashes(rows), kind="stable")
@@ -230,9 +230,9 @@ def promising(
     temperature: float = TEMPERATURE,
     deviations: float = DEVIATIONS,
 ) -> Bools:
-    """Return which of those asked may still be kept when the sample is so many times as large.
+    """Return which scored candidates might still be kept with a sample `times` as large.
 
-    Against the best of them: what the difference would grow to if it went on, and some deviations.
+    Each difference to the best is extrapolated, with some standard deviations added.
     """
     prior = np.append(np.log(len(logs) - 1.0), np.zeros(len(logs) - 1))
     raised = np.where(asked, logs.sum(axis=1) / temperature + prior, -np.inf)
@@ -248,7 +248,7 @@ def promising(
 def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Floats:
     """Return log P of entries under all candidates, shape (candidates, entries).
 
-    Rows of candidates that are not open are 0.
+    It is 0 for candidates that are not open.
     """
     every = np.ones(len(match.candidates), dtype=bool)
     return Leaving.of(match, given).logs(every if is_open is None else is_open)
@@ -256,7 +256,7 @@ def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class Leaving:
-    """Trials to be left out of a contest.
+    """Trials to leave out of a contest.
 
     Parameters
     ----------
@@ -264,9 +264,9 @@ class Leaving:
     given : Entries
         The trials.
     rows : index array of shape (u,)
-        Their rows, each once.
+        Their distinct rows.
     which : index array of shape (e,)
-        Which of these an entry has.
+        Index of each entry's row among these.
     """
 
     match: Contest
@@ -276,7 +276,7 @@ class Leaving:
 
     @classmethod
     def of(cls, match: Contest, given: Entries) -> Leaving:
-        """Return entries to be left out of a contest."""
+        """Return entries to leave out of a contest."""
         rows, which = np.unique(given.row, return_inverse=True)
         return cls(match, given, rows, which.ravel())
 
@@ -286,7 +286,7 @@ class Leaving:
         return len(self.given.row)
 
     def logs(self, is_open: Bools) -> Floats:
-        """Return log P of entries under candidates that are open, 0 under others."""
+        """Return log P of entries under open candidates, 0 under others."""
         logs = np.zeros((len(is_open), self.trials))
         outcome = Outcome.of(self.match.rows.taken(self.given.row), self.given)
         if is_open[0]:
@@ -303,7 +303,7 @@ class Leaving:
         return log_odds(_left(self.match, self.given))
 
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
-        """Return Σg and ΣW of windows without the trial."""
+        """Return Σg and ΣW over windows without the trial."""
         match, row = self.match, self.given.row
         total = self._about.sums(way, float(WIDTHS[b]))
         others = total[:, 3] - self._own.h
@@ -315,18 +315,18 @@ class Leaving:
 
     @cached
     def _about(self) -> About:
-        """The sums about every row."""
+        """Sums over windows about each row."""
         return About(self.match.trees, self.match.rows.x[self.rows])
 
     @cached
     def _turned(self) -> Floats:
-        """C φ̃ of every row."""
+        """C φ̃ of each row."""
         x, fit = self.match.rows.x[self.rows], self.match.best
         return product(fit.mode.basis, x, self.match.following.covariance)
 
     @cached
     def _moves(self) -> Moves | MovesOfLevels:
-        """How the others move if a trial of score 1 leaves."""
+        """How f moves at other rows if a trial with score 1 is left out."""
         x = self.match.rows.x[self.rows]
         if self.match.rows.columns:
             return self.match.following.moves_of_levels(x, self._own)
@@ -334,13 +334,13 @@ class Leaving:
 
     @cached
     def _own(self) -> Own:
-        """What one trial is of its row."""
+        """The part of its row that one trial is."""
         follow, n = self.match.following.follow, self.match.rows.n
         return Own(self.rows, follow[self.rows] / n[self.rows])
 
     @cached
     def _pull(self) -> Floats:
-        """A = g/(1 − vw) of every entry."""
+        """The value of a = g/(1 − vw) for each entry."""
         fit, some = self.match.best, self.match.rows.taken(self.rows)
         if some.columns:
             phi = design(fit.mode.basis, some.x)
@@ -356,7 +356,7 @@ class Leaving:
 
 
 class Outcome(NamedTuple):
-    """How trials ended: ±1, their number, and the context of that end; None if there is none."""
+    """Outcomes: ±1, the number of trials, and the context of that outcome; None if plain."""
 
     sign: Floats
     trials: Floats
@@ -364,14 +364,14 @@ class Outcome(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, given: Entries) -> Outcome:
-        """Return how the trials of entries, one per row, ended."""
+        """Return the outcomes of entries, one per row."""
         won = given.is_success
         context = np.where(won[:, None], rows.context, 1.0 - rows.context)
         sign = np.where(won, 1.0, -1.0)
         return cls(sign, given.trials, None if rows.is_plain else context)
 
     def log(self, f: Floats) -> Floats:
-        """Return the log probability of what was seen, given the logit f of π."""
+        """Return the log probability of the outcomes, given f = logit π."""
         if self.context is None:
             return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
         q = polynomial(self.context, expit(f), expit(-f))[0]
@@ -392,10 +392,10 @@ def _left(match: Contest, given: Entries) -> Floats:
 def weighed(
     found: Scored, temperature: float = TEMPERATURE
 ) -> tuple[tuple[Window | None, ...], Floats]:
-    """Return the candidates that are kept, the process first, and their weights.
+    """Return the candidates kept, the process first, and their weights.
 
-    Windows that predict no better than the process say nothing, and weigh nothing: the weight of
-    one with a score higher by s is e^(s/T) − 1.
+    A window whose score is higher than the process's by s has weight ∝ e^(s/T) − 1, and none if it
+    predicts no better.
     """
     gain = (found.scores - found.scores[0]) / temperature
     top = max(0.0, float(gain.max()))

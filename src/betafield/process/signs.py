@@ -1,14 +1,15 @@
-"""What trials say of monotone fields: how probable one is after them, against before.
+"""Evidence for a monotone field: its posterior against its prior probability.
 
-The slope of f along a feature is asked at a few points z_v, s_v = ∂f(z_v)/∂x = c_v′b, in units of
-its prior deviation. A field is called monotone if all of them have the right sign, softly,
+The slope of f along a feature is evaluated at a few points z_v, s_v = ∂f(z_v)/∂x = c_v′b, in units
+of its prior standard deviation. A field counts as monotone, softly, if all slopes have the right
+sign,
 
     P(monotone | b) = Π_v Φ(s_v/ν),   ν = .02,
 
 which is averaged over b by expectation propagation (EP): over b ~ N(0, I) before the trials, and
-over b ~ N(b̂, M₀⁻¹) after them. The evidence for monotone is log P(mono | y) − log P(mono). It is
-positive where trials show the direction, about 0 where they show nothing, and negative where they
-speak against it.
+over b ~ N(b̂, M₀⁻¹) after them. The evidence for monotonicity is log P(mono | y) − log P(mono). It
+is positive if trials support the direction, about 0 if they say nothing, and negative if they
+contradict it.
 """
 
 from __future__ import annotations
@@ -28,31 +29,32 @@ from betafield.process.pooled import Blocked
 
 Floats = npt.NDArray[np.float64]
 
-# ν, and points along the feature: of one feature, and of several with so many spots of the others.
+# ν; the number of points if there is one feature; with several, points along the feature and
+# locations across the others.
 SOFTNESS, ALONE, ALONG, ACROSS = 0.02, 24, 9, 7
-# How far from the border points keep.
+# Distance of points from the border.
 MARGIN = 0.03
-# EP: rounds at the most, the share of a new site that is taken, and the change that ends it.
+# EP: most rounds, damping (the share of a new site that is taken), and the change at which to stop.
 ROUNDS, TAKEN, SETTLED = 30, 0.8, 1e-2
-# Added to the diagonal of covariances, in shares of it.
+# Added to the diagonal of covariances, relative to its mean.
 JITTER = 1e-8
-# Processes of less weight beside the heaviest are left out.
+# Processes with less weight relative to the heaviest are left out.
 NEGLIGIBLE = 0.02
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def evidence(modes: Sequence[Mode], shares: Floats, feature: int, sign: int) -> float:
-    """Return log P(mono | y) − log P(mono) along a feature, over processes by their weight.
+    """Return log P(mono | y) − log P(mono) along a feature, averaged over weighted processes.
 
     Parameters
     ----------
     modes : sequence of Mode
-        Processes, at several hyper-parameters: one alone would answer for how smooth it is.
-    shares : array of as many numbers
-        Their weights; those of little weight are left out.
+        Processes at several hyper-parameters, because the answer depends on how smooth they are.
+    shares : array with one number per process
+        Their weights; those with little weight are left out.
     feature : int
     sign : {1, -1}
-        Which way the field should go.
+        The direction of the field.
     """
     kept = [i for i, share in enumerate(shares) if share > NEGLIGIBLE * shares.max()]
     each = np.array([_evidence(modes[i], feature, sign) for i in kept])
@@ -64,11 +66,11 @@ def _evidence(mode: Mode, feature: int, sign: int) -> float:
     basis = mode.basis
     m, d = basis.J.shape
     if not basis.J[:, feature].any():
-        return 0.0  # no slope, so nothing is said of its sign
+        return 0.0  # there is no slope, so no evidence on its sign
     C = sign * slopes(basis, spots(d, feature), feature)
     C /= math.sqrt(float((C * C).sum(axis=1).mean()))
     curvature = mode.curvature
-    # Of levels, what all share: its block of the inverse is that of the complement.
+    # With levels, only the shared field is used: its block of M₀⁻¹ is the complement's inverse.
     whole = curvature.complement if isinstance(curvature, Blocked) else curvature
     S = whole.inverse()[:m, :m]
     after = log_all_positive(_times(C, mode.b[:m, None])[:, 0], _times(_times(C, S), _turned(C)))
@@ -76,10 +78,10 @@ def _evidence(mode: Mode, feature: int, sign: int) -> float:
 
 
 def spots(d: int, feature: int) -> Floats:
-    """Return points of the unit box at which slopes along a feature are asked, shape (v, d)."""
+    """Return points of the unit box at which slopes along a feature are evaluated, shape (v, d)."""
     if d == 1:
         return np.linspace(MARGIN, 1.0 - MARGIN, ALONE)[:, None]
-    # Others on a lattice that is even in any number of features: powers of a root of g^d = g + 1.
+    # The others are on a low-discrepancy lattice: powers of the root of g^d = g + 1.
     g = 2.0
     for _ in range(30):
         g = (1.0 + g) ** (1.0 / d)
@@ -92,7 +94,7 @@ def spots(d: int, feature: int) -> Floats:
 
 
 def slopes(basis: Basis, x: Floats, feature: int) -> Floats:
-    """Return ∂Φ̃/∂x along a feature, within the unit box, shape (v, m); levels have none."""
+    """Return ∂Φ̃/∂x along a feature, within the unit box and without levels, shape (v, m)."""
     cosines = without_effects(basis)
     if basis.kinds:
         others = [a for a in range(len(basis.kinds)) if a != feature]
@@ -109,7 +111,7 @@ def slopes(basis: Basis, x: Floats, feature: int) -> Floats:
 
 
 def _along(basis: Basis, feature: int) -> Basis:
-    """Return the functions of one feature, which is a line, with the √D of all of them."""
+    """Return the functions of one feature, which is a line, with the √D of the whole basis."""
     own = [feature]
     return without_effects(basis)._replace(margin=basis.margin[own], J=basis.J[:, own], kinds=())
 
@@ -119,7 +121,7 @@ def log_all_positive(mean: Floats, covariance: Floats) -> float:
 
     Examples
     --------
-    Independent signs agree half of the time, certain ones always:
+    Three independent signs are all positive with probability 1/8, certain ones with probability 1:
 
     >>> import numpy as np
     >>> round(log_all_positive(np.zeros(3), np.eye(3)), 3)

@@ -1,11 +1,11 @@
-"""Fields that are monotone along some features, made of draws that are not.
+"""Fields that are monotone along some features, made from draws that are not.
 
-Draws of a field are known on a tensor grid, over the domain of all features if there are few of
-them, and of more over the monotone ones alone, at each point's own values of the others. Along
-every monotone feature in turn each line of the grid is replaced by the nearest monotone one
-(`isotonic`); lines that lie one above the other stay so, hence a grid that was made monotone along
-one feature stays that while others follow. Between points of the grid fields are multilinear, and
-beyond the domain they are as at its border: monotone everywhere.
+Draws of a field are evaluated on a tensor grid: over all features if there are few of them,
+otherwise over the monotone ones only, at each point's own values of the others. Along each monotone
+feature in turn, each line of the grid is replaced by its isotonic regression (`isotonic`). This
+preserves the order between lines, so a grid made monotone along one feature stays so when others
+follow. Fields are multilinear between grid points and constant beyond the domain, so they are
+monotone everywhere.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 Draw = Callable[[Floats], Floats]
 
-# Points of a grid along a monotone feature and along another, by the number of features it has.
+# Grid points along a monotone feature and along another, by the number of features of the grid.
 ALONG = {1: 129, 2: 65, 3: 33}
 ACROSS = {2: 33, 3: 17}
-# Points along a monotone feature of many features, by the number of monotone ones.
+# Grid points along a monotone feature if there are many features, by the number of monotone ones.
 MANY = {1: 33, 2: 17, 3: 9}
-# Values that are drawn at a time.
+# Values drawn at a time.
 BLOCK = 1 << 22
 
 
@@ -42,9 +42,9 @@ class Slice(NamedTuple):
     features : tuple of int
         Which features.
     grids : tuple of arrays
-        Values of each, in rising order, over its domain.
+        Increasing values of each, over its domain.
     signs : tuple of {-1, 0, 1}
-        Which way the field goes along each.
+        Direction of the field along each; 0 if it need not be monotone.
     """
 
     features: tuple[int, ...]
@@ -53,16 +53,16 @@ class Slice(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Points along each feature."""
+        """The number of grid points along each feature."""
         return tuple(len(grid) for grid in self.grids)
 
     @property
     def size(self) -> int:
-        """Points of the grid."""
+        """The number of grid points."""
         return math.prod(self.shape)
 
     def points(self, others: Floats) -> Floats:
-        """Return the points of grids, one grid per row of others (r, d), shape (r · size, d)."""
+        """Return the points of one grid per row of `others` (r, d), shape (r · size, d)."""
         points = np.repeat(others, self.size, axis=0)
         mesh = np.meshgrid(*self.grids, indexing="ij")
         for a, column in zip(self.features, mesh, strict=True):
@@ -81,12 +81,12 @@ class Slice(NamedTuple):
         return values.reshape(*shape[:2], -1)
 
     def drawn(self, draw: Draw, others: Floats) -> Floats:
-        """Return monotone draws on grids, one per row of others, shape (size, rows, points)."""
+        """Return monotone draws on one grid per row of `others`, shape (size, rows, points)."""
         values = draw(self.points(others))
         return self.projected(values.reshape(len(values), len(others), self.size))
 
     def between(self, values: Floats, points: Floats) -> Floats:
-        """Return values (..., points of the grid) at points (m, d) between them, shape (..., m)."""
+        """Return grid values (..., grid points) interpolated at points (m, d), shape (..., m)."""
         cells = [
             _cell(points[:, a], grid) for a, grid in zip(self.features, self.grids, strict=True)
         ]
@@ -101,7 +101,7 @@ class Slice(NamedTuple):
 
 
 class _Cell(NamedTuple):
-    """Points of a grid beside values: those below, the last of all, the share of the next."""
+    """Cells of a grid: the node below each value, the last node, and the weight of the next."""
 
     low: Ints
     last: int
@@ -115,7 +115,7 @@ class _Cell(NamedTuple):
 
 
 def _cell(x: Floats, grid: Floats) -> _Cell:
-    """Return the cell of a grid in which each value is; beyond it, the first or the last."""
+    """Return the cell of a grid that holds each value; beyond the grid, the first or the last."""
     if len(grid) == 1:
         return _Cell(np.zeros(len(x), dtype=np.intp), 0, np.zeros(len(x)))
     low = np.clip(np.searchsorted(grid, x, side="right") - 1, 0, len(grid) - 2)
@@ -124,9 +124,9 @@ def _cell(x: Floats, grid: Floats) -> _Cell:
 
 
 def sides(signs: tuple[int, ...], apart: tuple[int, ...] = ()) -> dict[int, int]:
-    """Return the features of the grid with their numbers of points.
+    """Return the features of the grid and the number of points along each.
 
-    All of few features but those `apart`, and of more those that are monotone.
+    With few features these are all except those `apart`, with more the monotone ones.
 
     Examples
     --------
@@ -147,11 +147,11 @@ def at_points(draw: Draw, size: int, grid: Slice, points: Floats) -> Floats:
     Parameters
     ----------
     draw : callable
-        Points (n, d) → draws (size, n) of the same fields, whatever the points.
+        Maps points (n, d) to draws (size, n) of the same fields, whatever the points.
     size : int
-        How many fields.
+        Number of fields.
     grid : Slice
-        Along which features, and where they are made monotone.
+        The grid on which fields are made monotone.
     points : array of shape (m, d)
     """
     others = points.copy()

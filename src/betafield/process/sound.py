@@ -1,4 +1,4 @@
-"""Whether what a file says was found can have been found."""
+"""Validation of the values of a file: whether `find` can have returned them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from betafield.process.fit import LONGEST, SHORTEST
 from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
 
-# The largest possible variances and logarithms of amplitudes.
+# The largest variance and the largest |θ|.
 FAR, LOUD = 50.0, 12.0
-# Logarithms of length scales, up to rounding: from their middle so far.
+# Middle and half-width of the range of log ℓ, up to rounding.
 MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9
-# By which distances are multiplied at the most: that takes the nearest levels apart.
+# The largest factor on distances, which separates the nearest levels.
 STRETCHED = 1.0 / NEAREST
-# Matérn's ν that may be asked for.
+# Bounds of a Matérn kernel's ν.
 SMOOTHNESS = (0.1, 100.0)
-# Nodes of unknown rates, and logarithms of their weights, at the most.
+# Most nodes of unknown rates, and the largest absolute log weight.
 MOST_NODES, HEAVIEST = 64, 1e6
 
 
 def require_sound(found: Found, d: int, extra: int = 0, columns: int = 0) -> None:
-    """Raise unless this can have been found for d features.
+    """Raise unless `find` can have returned this for d features.
 
-    So many columns of categories have `extra` hyper-parameters.
+    The `columns` of categories have `extra` hyper-parameters.
     """
     if not found.components:
         raise ValueError("found: no process; at least one is needed")
@@ -43,7 +43,7 @@ def require_sound(found: Found, d: int, extra: int = 0, columns: int = 0) -> Non
 
 
 def _require_nodes(found: Found) -> None:
-    """Raise unless nodes are rates, and every process is at all of them."""
+    """Raise unless nodes are rates, and every process is listed at all of them."""
     nodes, shares = found.nodes, found.shares
     if not nodes.size and not shares.size:
         return
@@ -60,7 +60,7 @@ def _require_nodes(found: Found) -> None:
 
 
 def _together(windows: tuple[Window, ...]) -> float:
-    """Return the highest weight that windows have together."""
+    """Return the largest total weight of the windows over the kinds of query."""
     if not windows:
         return 0.0
     return float(np.sum([[w.weight, *w.others] for w in windows], axis=0).max())

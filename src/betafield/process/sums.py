@@ -1,4 +1,4 @@
-"""What a model is learned from: sums by place."""
+"""Sums by place, the data that a model is fitted to."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from betafield.process.rows import (
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Cells of trials with categories, each of one combination of levels.
+# The grid for trials with categories, each cell within one combination of levels.
 POOLED = Grid({1: 4_096, 2: 8_192, 3: 8_192}, {1: 128, 2: 40, 3: 16}, 1 << 15)
-# Values up to which a feature is said to have levels.
+# A feature with at most this many distinct values has levels.
 MOST_LEVELS = 512
 
 
 class Sums(NamedTuple):
-    """Trials by place, in the features' own units, in any order and any number of parts.
+    """Trials by place, in the features' own units, in any order and with repetitions.
 
     Parameters
     ----------
     points : array of shape (r, d)
     trials, successes : integer array of shape (r,)
-        In units of `unit`.
+        In multiples of `unit`.
     context : array of shape (r, p + 1) or None
-        Bernstein coefficients of P(success) as a polynomial of π; None: all were seen as they are.
+        Bernstein coefficients of P(success) as a polynomial of π; None if no trial is distorted.
     unit : float
-        What 1 counts for.
+        The number of trials that 1 stands for.
     group : array of shape (r,) or None
-        A number per group of trials; None: there are no groups.
+        The number of each trial's group; None if there are no groups.
     is_apart : bool
-        Whether rows may vary more than trials alone would, so that none are joined.
+        Whether rows may be overdispersed, so that they are not merged.
     rates : tuple of Rate
-        Those that are not known; contexts are then at all of their corners, side by side.
+        Unknown rates; `context` then holds the contexts at all corners of the rates, side by side.
     codes : array of shape (r, c) or None
-        The levels of categories, as numbers that tell them apart; None: there are none.
+        The levels of categories, as distinct numbers; None if there are none.
     arrangement : Arrangement or None
-        Which columns of points that are asked about are features, and which categories.
+        Which columns of queried points are features, and which are categories.
     wraps : tuple of {"", "period", "longitude", "latitude"}
-        The scale of every feature that wraps around; none: no feature does.
+        The scale of each feature that wraps around; if empty, no feature does.
     """
 
     points: Floats
@@ -72,7 +72,7 @@ class Sums(NamedTuple):
     wraps: tuple[str, ...] = ()
 
     def rows(self, box: Box, grid: Grid = COARSE, levels: Levels = ()) -> Rows:
-        """Return the trials gathered in a box, levels of features (in own units) kept apart."""
+        """Return the trials gathered in a box, with levels of features (in own units) apart."""
         held = tuple(
             None if at is None else np.clip(axis.inside(at), 0.0, 1.0)
             for at, axis in zip(levels, box.axes, strict=False)
@@ -92,13 +92,13 @@ class Sums(NamedTuple):
         return gather(x, *self[1:5], grid=GROUPED, levels=held, is_grouped=True)
 
     def categories(self) -> tuple[Floats, ...]:
-        """Return the levels of every column of categories that were seen, sorted."""
+        """Return the sorted levels with trials, per column of categories."""
         if self.codes is None:
             return ()
         return tuple(np.unique(column) for column in self.codes[self.trials > 0].T)
 
     def _pooled(self, box: Box, codes: Floats) -> Rows:
-        """Return the trials gathered in a box, levels of categories and groups kept apart."""
+        """Return the trials gathered in a box, with levels of categories and groups apart."""
         d, seen = len(box.axes), self.trials > 0
         x = box.beside(self.points, codes)
         x[:, :d] = np.clip(x[:, :d], 0.0, 1.0)
@@ -108,7 +108,7 @@ class Sums(NamedTuple):
             columns.append(Column(len(np.unique(self.group[seen])), False, is_averaged=True))
         if self.is_apart:
             return listed(x, *self[1:5])._replace(columns=tuple(columns))
-        # One level per combination, whatever the number of columns.
+        # Each combination of levels counts as one level, whatever the number of columns.
         every, which = distinct(x[:, d:])
         last = max(len(every) - 1, 1)
         joint = np.column_stack([x[:, :d], which.ravel() / last])
@@ -119,14 +119,14 @@ class Sums(NamedTuple):
         return rows._replace(x=found, is_grouped=False, columns=tuple(columns))
 
     def at(self, rates: Floats) -> Sums:
-        """Return the trials if the rates that are not known are these."""
+        """Return the trials with the unknown rates fixed at these values."""
         assert self.context is not None
         return self._replace(context=at(self.context, rates), rates=())
 
     def levels(self) -> Levels:
-        """Return the values of every feature that has few of them, sorted; None for others.
+        """Return the sorted values of each feature that has few of them; None for others.
 
-        Places on Earth have none: neither longitude nor latitude is a feature by itself.
+        Longitude and latitude have no levels, because neither is a feature by itself.
         """
         wraps = self.wraps or ("",) * self.points.shape[1]
         return tuple(
@@ -136,18 +136,18 @@ class Sums(NamedTuple):
 
 
 def pooled(count: int) -> Grid:
-    """Return the grid of trials with so many combinations of levels."""
+    """Return the grid for trials with this many combinations of levels."""
     return POOLED._replace(whole=max(POOLED.whole, FEWEST * count))
 
 
 def _numbered(group: Floats) -> Floats:
-    """Return the numbers of groups in the order of what they are called, within the unit box."""
+    """Return the rank of each group's number, scaled to the unit box."""
     each, number = np.unique(group, return_inverse=True)
     return np.asarray(number / max(len(each) - 1, 1))
 
 
 def at(context: Floats, rates: Floats) -> Floats:
-    """Return contexts at rates, of those (r, 2^u (p + 1)) at all of their corners."""
+    """Return contexts at rates, given those at all corners, shape (r, 2^u (p + 1))."""
     return families.at(context.reshape(len(context), 2 ** len(rates), -1), rates)
 
 

@@ -14,25 +14,25 @@ from betafield.windows import Forest, Places
 
 Floats = npt.NDArray[np.float64]
 
-# Places up to which looking at every one is quicker than a tree per width.
+# Up to this many places, brute force is faster than a tree search per width.
 FEW = 1_500
-# Places and queries up to which that is as quick as trees are, and needs nothing compiled.
+# Up to this many places and queries, it is as fast as trees and needs no compiled kernel.
 UNCOMPILED = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Values at places, to be added up over windows: a tree per stretch, made when it is asked.
+    """Values at places, to be summed over windows: one tree per stretch, built on first use.
 
     Parameters
     ----------
     x : array of shape (r, d)
         Places.
     values : array of shape (r, k)
-        Not negative. They are added up in whole numbers of 2⁻³⁶, or coarser ones where they are
-        large, so no order can be seen.
+        Non-negative. They are summed as integer multiples of 2⁻³⁶, or of a coarser unit if they
+        are large, so that sums do not depend on their order.
     kinds : tuple of str
-        What every feature is; none: all are lines.
+        Kind of each feature; if empty, all are lines.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Trees:
         return forest.sums(stretched(queries, stretch, self.kinds), width, n_jobs) / self._unit
 
     def ladder(self, queries: Floats, stretch: Floats) -> Floats:
-        """Return the sums over windows of all widths, shape (q, widths, k), from every place."""
+        """Return the sums over windows of all widths, shape (q, widths, k), by brute force."""
         counts = units(self.values, self._unit)
         return window_sums(queries, self.x, counts, stretch, self.kinds) / self._unit
 
@@ -80,17 +80,17 @@ class Trees:
 class About:
     """Sums over windows of many stretches and widths about the same queries.
 
-    If places are few, those of all widths are found at once and kept. Along one feature, searching
-    is quicker.
+    If there are few places, the sums for all widths are computed at once and kept. Along a single
+    feature, searching a tree is faster.
 
     Parameters
     ----------
     trees : Trees
-        What is added up.
+        The values to sum.
     queries : array of shape (q, d)
         Points.
     few : int
-        Places up to which every one is looked at.
+        Number of places up to which brute force is used.
     """
 
     trees: Trees
@@ -99,7 +99,7 @@ class About:
 
     @classmethod
     def uncompiled(cls, trees: Trees, queries: Floats) -> About:
-        """Return sums for one question, for which nothing is compiled if it is small."""
+        """Return sums for a single call, without compiling anything if it is small."""
         return cls(trees, queries, UNCOMPILED if len(queries) <= UNCOMPILED else 0)
 
     def sums(self, stretch: Floats, width: float, n_jobs: int | None = None) -> Floats:

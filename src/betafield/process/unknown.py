@@ -1,18 +1,19 @@
-"""Rates of contexts that are not known, learned with the process: nodes of their posterior.
+"""Unknown rates of contexts, estimated together with the process: nodes of their posterior.
 
-Given rates u, contexts are known and a process is fitted as ever, with the objective E(u). What is
-believed of u is prior(u) e^E(u); everything that is asked is a mean over it. It is taken at a few
-nodes: those of Gauss and Jacobi for a Beta law (7 of one rate, 5 × 5 of two), of weights w, that
-weigh
+Given rates u, contexts are known and a process is fitted as usual, with the objective E(u). The
+posterior of u is ∝ prior(u) e^E(u), and every answer is a mean over it. The mean is taken at a few
+nodes, those of Gauss–Jacobi quadrature for a Beta distribution, the law (7 for one rate, 5 × 5 for
+two). With quadrature weights w, their log weights are
 
     log w + log prior(u) − log law(u) + E(u).
 
-The law is at first the prior. It is then matched to mean and variance of what the nodes say, a few
-times, until it is near: nodes lie where the posterior is, however much narrower than the prior that
-may be. Hyper-parameters are learned at the means of the rates; every node goes on from there.
+The law is at first the prior. It is then matched to the posterior mean and variance at the nodes,
+repeatedly, until it hardly changes: nodes end up where the posterior is, however much narrower than
+the prior it may be. Hyper-parameters are estimated at the means of the rates; every node starts
+from there.
 
-Rates at which the direction of a context would turn around (a test that is more often wrong than
-right) are impossible if it does not at the means of the priors.
+Rates at which a context would reverse its direction (a test that is more often wrong than right)
+are excluded if it does not at the prior means.
 """
 
 from __future__ import annotations
@@ -41,33 +42,33 @@ Shapes = tuple[tuple[float, float], ...]
 
 # Nodes per rate, by number of rates.
 NODES = {1: 7, 2: 5}
-# How often nodes are placed anew, at the most; how near, in deviations, and how much as wide a law
-# must be for them to stay.
+# Most rounds of placing nodes, and when to stop: the mean of the law changes by less than NEAR
+# standard deviations, and its variance by less than the factor AS_WIDE.
 ROUNDS, NEAR, AS_WIDE = 4, 0.25, 1.3
-# With fewer nodes that count, these are too far apart to estimate a variance.
+# With a smaller effective number of nodes, they are too far apart to estimate a variance.
 FEW = 2.0
-# How much wider than what was found a law is, so that no tail is lost.
+# The factor by which the variance of the law is increased, so that no tail is lost.
 WIDER = 1.2
-# Rates are kept so far from 0 and 1, and shapes between these.
+# Distance of rates from 0 and 1, and bounds of shapes.
 EDGE, LEAST, LARGEST = 1e-12, 1e-3, 1e12
-# How near to their mode processes are taken where nodes are placed, in nats.
+# Tolerance of modes while nodes are placed, in nats.
 CLOSE = 1e-4
-# Steps of the climb at a node, and the weight from which it is worth one.
+# Newton steps for the hyper-parameters at a node, and the weight it needs for that.
 STEPS, LIGHT = 4, 1e-3
 
 
 class Nodes(NamedTuple):
-    """Values of rates, and what they weigh before any trial.
+    """Values of rates, and their prior weights.
 
     Parameters
     ----------
     law : tuple of (alpha, beta)
-        Of which they are the nodes, one per rate.
+        The Beta distributions whose quadrature nodes they are, one per rate.
     rates : array of shape (k, u)
     shares : array of shape (k,)
-        Logarithms.
+        Log prior weights.
     number : int
-        How many values each rate had before impossible ones were left out.
+        Number of values per rate, before impossible ones were left out.
     """
 
     law: Shapes
@@ -83,10 +84,10 @@ def find_unknown(
     scale: str | tuple[str, ...] = "auto",
     number: int | None = None,
 ) -> Found:
-    """Return what process and windows are best for trials under rates that are not known.
+    """Return the best processes and windows for trials under unknown rates.
 
-    Windows are those of residuals at the posterior means of the rates. `number` is how many values
-    each rate has; None: as `NODES` says.
+    Windows use the residuals at the posterior means of the rates. `number` is the number of nodes
+    per rate, by default that of `NODES`.
     """
     number = NODES[len(sums.rates)] if number is None else number
     law: Shapes = tuple((rate.alpha, rate.beta) for rate in sums.rates)
@@ -103,7 +104,7 @@ def find_unknown(
 def _climbed(
     sums: Sums, bounds: Floats, component: Component, nodes: Nodes, w: Floats
 ) -> list[Component]:
-    """Return a process per node, with hyper-parameters of its own unless the node hardly counts."""
+    """Return one process per node, with its own hyper-parameters if the node has enough weight."""
     rows = gathered(sums, bounds, component)
     few = sampled(rows)
     found = []
@@ -118,7 +119,7 @@ def _climbed(
 def _placed(
     sums: Sums, bounds: Floats, found: Found, law: Shapes, number: int
 ) -> tuple[Nodes, Floats]:
-    """Return nodes where the posterior of the rates is, and its weights there."""
+    """Return nodes placed at the posterior of the rates, and its weights there."""
     component = found.components[0]
     rows = gathered(sums, bounds, component)
     nodes = _possible(beta_nodes(sums.rates, law, number), rows, sums.rates)
@@ -132,7 +133,7 @@ def _placed(
         w = np.exp(logs - logsumexp(logs))
         new = tuple(_matched(nodes, w, j) for j in range(len(sums.rates)))
         if not left or all(_is_near(a, b) for a, b in zip(nodes.law, new, strict=True)):
-            break  # with the weights of these nodes, not of new ones
+            break  # before new nodes, because w belongs to these
         nodes = _possible(beta_nodes(sums.rates, new, number), rows, sums.rates)
     return nodes, np.asarray(w)
 
@@ -141,10 +142,10 @@ def _placed(
 
 
 def gauss(alpha: float, beta: float, number: int) -> tuple[Floats, Floats]:
-    """Return nodes and weights of Gauss and Jacobi for Beta(alpha, beta).
+    """Return Gauss–Jacobi nodes and weights for Beta(alpha, beta).
 
-    Eigenvalues of the matrix of the recurrence (Golub and Welsch); SciPy's overflow for shapes of
-    a few hundred and more.
+    They come from the eigenvalues of the recurrence matrix (Golub and Welsch), because SciPy's
+    routine overflows for shapes of a few hundred or more.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def gauss(alpha: float, beta: float, number: int) -> tuple[Floats, Floats]:
     a, b, n = beta - 1.0, alpha - 1.0, np.arange(1.0, number)
     s = 2.0 * n + a + b
     middle = np.concatenate([[(b - a) / (a + b + 2.0)], (b - a) * (b + a) / (s * (s + 2.0))])
-    # For n = 1, n + a + b and s − 1 are the same, and may be 0.
+    # For n = 1, n + a + b equals s − 1, and both may be 0.
     last = np.concatenate([[1.0], (n + a + b)[1:] / (s - 1.0)[1:]])
     square = 4.0 * n * (n + a) * (n + b) * last / (s**2 * (s + 1.0))
     t, vectors = eigh_tridiagonal(middle, np.sqrt(square))
@@ -163,7 +164,7 @@ def gauss(alpha: float, beta: float, number: int) -> tuple[Floats, Floats]:
 
 
 def beta_nodes(rates: tuple[Rate, ...], law: Shapes, number: int) -> Nodes:
-    """Return the nodes of a law per rate, so many of each, every combination of them."""
+    """Return all combinations of the nodes of each rate's law, `number` per rate."""
     each, shares = [], []
     for rate, shapes in zip(rates, law, strict=True):
         x, w = gauss(*shapes, number)
@@ -180,7 +181,7 @@ def _log_density(x: Floats, alpha: float, beta: float) -> Floats:
 
 
 def _possible(nodes: Nodes, rows: Rows, rates: tuple[Rate, ...]) -> Nodes:
-    """Return the nodes at which no context turns around, or all nodes if there are none."""
+    """Return the nodes at which no context reverses its direction, or all if there are none."""
     corners = distinct(rows.context)[0]
     usual = _rise(at(corners, means(rates)))
     kept = np.array([np.all(_rise(at(corners, each)) * usual >= 0.0) for each in nodes.rates])
@@ -194,7 +195,7 @@ def _rise(context: Floats) -> Floats:
 
 
 def _matched(nodes: Nodes, w: Floats, j: int) -> tuple[float, float]:
-    """Return the shapes of a law of one rate with mean and variance of what nodes say."""
+    """Return the shapes of one rate's law, matched to its mean and variance over the nodes."""
     x, which = np.unique(nodes.rates[:, j], return_inverse=True)
     v = np.bincount(which.reshape(-1), w).astype(np.float64)
     mean, variance = moments(x, v)
@@ -205,13 +206,13 @@ def _matched(nodes: Nodes, w: Floats, j: int) -> tuple[float, float]:
 
 
 def moments(x: Floats, w: Floats) -> tuple[float, float]:
-    """Return mean and variance of values of these weights."""
+    """Return mean and variance of values with these weights."""
     mean = float(w @ x)
     return mean, float(w @ (x - mean) ** 2)
 
 
 def matched(mean: float, variance: float) -> tuple[float, float]:
-    """Return the shapes of the Beta law with this mean and variance."""
+    """Return the shapes of the Beta distribution with this mean and variance."""
     mean = min(max(mean, EDGE), 1.0 - EDGE)
     size = mean * (1.0 - mean) / max(variance, 1e-300) - 1.0
     size = min(max(size, 2.0 * LEAST), LARGEST)
@@ -219,9 +220,9 @@ def matched(mean: float, variance: float) -> tuple[float, float]:
 
 
 def _peak(x: Floats, v: Floats, own: Floats, law: tuple[float, float]) -> tuple[float, float]:
-    """Return mean and variance by a parabola of the log density of log-odds about its peak.
+    """Return mean and variance by a parabola through the log density of log-odds at its peak.
 
-    Of nodes with the weights v, which are `own` under the law itself.
+    Nodes have posterior weights v, and weights `own` under the law itself.
     """
     if len(x) < 3:
         return moments(x, v)
@@ -252,19 +253,19 @@ def _told(alpha: float, beta: float) -> tuple[float, float]:
 
 
 def gathered(sums: Sums, bounds: Floats, component: Component) -> Rows:
-    """Return the rows of a process, contexts at all corners."""
+    """Return the rows of a process, with contexts at all corners of the rates."""
     levels = () if component.effect is None or sums.group is not None else sums.levels()
     kept = alone(levels, component.effect) if levels and component.effect is not None else ()
     return sums.rows(boxed(sums, bounds, component.scale), levels=kept)
 
 
 def problem_at(rows: Rows, component: Component, rates: Floats, share: float = 0.0) -> Problem:
-    """Return what a process is fitted to if unknown rates are these."""
+    """Return the problem of a process, with unknown rates at these values."""
     return problem(rows._replace(context=at(rows.context, rates), share=share), component)
 
 
 def problem(rows: Rows, component: Component) -> Problem:
-    """Return what a process is fitted to."""
+    """Return the problem of a process: rows, link and prior."""
     link = next(link for link in LINKS if link.name == component.link)
     rows = rows._replace(correlation=component.correlation)
     trials = float(rows.n.sum())
@@ -278,7 +279,7 @@ def problem(rows: Rows, component: Component) -> Problem:
 
 
 def fit_of(rows: Rows, found: Found, i: int, gain: float = FINE) -> Fit:
-    """Return the i-th process, at its node if there are rates that are not known."""
+    """Return the fit of the i-th process, at its node if there are unknown rates."""
     component = found.components[i]
     if not found.nodes.size:
         return settled(problem(rows, component), component.theta, gain)

@@ -1,16 +1,16 @@
-"""Features that wrap around: circles and the sphere, in the place of the cosines of a line.
+"""Features that wrap around: circles and the sphere, with bases other than the cosines of a line.
 
     circle   1, cos 2πkx, sin 2πkx                D_k ∝ e^(−u_k/2), u_k = (2kℓ)²
     sphere   real spherical harmonics Y_l^m        D_l ∝ e^(−u_l/2), u_l = l(l + 1)(2ℓ)²
 
-ℓ in diameters of the circle, or of the sphere. The sum of the squares of all functions with the
-same u is a constant: no point of a circle or of the sphere differs from any other, and a process
-does not see where x starts.
+ℓ is in diameters of the circle or the sphere. The sum of squares of all functions with the same u
+is constant, so all points of a circle or the sphere are equivalent, and a process does not depend
+on where x starts.
 
-A function of J is told by its frequency, negative for sines; one of the sphere by (m, l) at
-longitude and latitude, m negative for sines. There is one ℓ, that of the latitude; the longitude's
-is not used. On a circle and on the sphere windows are round: distances are chords, with that of a
-line as the legs of a right angle.
+In J, a function of a circle is given by its frequency, negative for sines; one of the sphere by
+(m, l) in the columns of longitude and latitude, m negative for sines. The sphere has one ℓ, that of
+the latitude; the longitude's is unused. Windows on a circle or the sphere are round: distances are
+chords, combined with those along lines as in Pythagoras' theorem.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-# Per feature what it is; none: all are lines.
+# Kind of each feature; if empty, all are lines.
 Kinds = tuple[str, ...]
 
 LINE, CIRCLE, LONGITUDE, LATITUDE = "line", "circle", "longitude", "latitude"
-# A diameter, in shares of the feature: of 1 period, of 360° and of 180°.
+# A diameter as a fraction of the feature's range: 1, one period, 360° and 180°.
 DIAMETERS = {LINE: 1.0, CIRCLE: 1.0 / np.pi, LONGITUDE: 1.0 / np.pi, LATITUDE: 2.0 / np.pi}
 
 
@@ -41,7 +41,7 @@ def of_kind(kinds: Kinds, *wanted: str) -> Bools:
 
 
 def lengths(own: Floats, kinds: Kinds) -> Floats:
-    """Return length scales in shares of features, of those in diameters."""
+    """Return length scales as fractions of the features' ranges, given those in diameters."""
     if not kinds:
         return own
     own = own.copy()
@@ -51,7 +51,7 @@ def lengths(own: Floats, kinds: Kinds) -> Floats:
 
 
 def steps(own: Floats, margin: Floats, kinds: Kinds) -> Floats:
-    """Return u of frequency 1 per feature."""
+    """Return u at frequency 1, per feature."""
     line = (np.pi * own / (1.0 + 2.0 * margin)) ** 2
     return np.select(
         [of_kind(kinds, LINE), of_kind(kinds, CIRCLE, LATITUDE)], [line, (2.0 * own) ** 2], 0.0
@@ -59,7 +59,7 @@ def steps(own: Floats, margin: Floats, kinds: Kinds) -> Floats:
 
 
 def spans(own: Floats, margin: Floats, kinds: Kinds) -> float:
-    """Return Σ log of about the share that the constant has of all functions."""
+    """Return Σ log of roughly the constant's share of the spectrum, over features."""
     line = 2.5 * own / (1.0 + 2.0 * margin)
     each = np.select(
         [of_kind(kinds, LINE), of_kind(kinds, CIRCLE), of_kind(kinds, LATITUDE)],
@@ -73,7 +73,7 @@ def spans(own: Floats, margin: Floats, kinds: Kinds) -> float:
 
 
 def squares(J: Ints, kinds: Kinds) -> Ints:
-    """Return by what u of frequency 1 is multiplied, per function and feature."""
+    """Return the factor on u at frequency 1, per function and feature."""
     out = J**2
     out[:, of_kind(kinds, LONGITUDE)] = 0
     at = of_kind(kinds, LATITUDE)
@@ -82,12 +82,12 @@ def squares(J: Ints, kinds: Kinds) -> Ints:
 
 
 def doubled(J: Ints, kinds: Kinds) -> Ints:
-    """Return in how many features a function is a cosine or sine, of mean square ½."""
+    """Return the number of features in which a function is a cosine or sine, mean square ½."""
     return np.asarray((J[:, of_kind(kinds, LINE, CIRCLE)] != 0).sum(axis=1))
 
 
 def ladders(step: Floats, kinds: Kinds, furthest: float) -> Iterator[tuple[Floats, Floats]]:
-    """Yield per feature every u up to one, and how many functions have it."""
+    """Yield, per feature, the values of u up to `furthest`, and the number of functions of each."""
     for one, kind in zip(step, kinds, strict=True):
         if kind == LONGITUDE:
             yield np.zeros(1), np.ones(1)
@@ -102,9 +102,9 @@ def ladders(step: Floats, kinds: Kinds, furthest: float) -> Iterator[tuple[Float
 def lowest(
     step: Floats, kinds: Kinds, limit: float, most: int, highest: int
 ) -> tuple[Ints, Floats, bool]:
-    """Return the functions with the lowest u, sorted by frequency, their u, and if some are lost.
+    """Return the functions with the lowest u, sorted by u, their u, and whether some were dropped.
 
-    Functions with the same u are kept or lost together: a circle has no direction.
+    Functions with the same u are kept or dropped together, because a circle has no direction.
     """
     J, u, is_capped = np.zeros((1, len(kinds)), dtype=np.int64), np.zeros(1), False
     for a, codes, more in _codes(step, kinds, limit, highest):
@@ -123,7 +123,7 @@ def lowest(
 def _codes(
     step: Floats, kinds: Kinds, limit: float, highest: int
 ) -> Iterator[tuple[list[int], Ints, Floats]]:
-    """Yield features, their functions and the u of each."""
+    """Yield features, the frequencies of their functions and the u of each."""
     for a, kind in enumerate(kinds):
         if kind == LONGITUDE:
             continue
@@ -142,16 +142,16 @@ def _codes(
 
 
 def circle(x: Floats, code: Ints) -> Floats:
-    """Return cosines and sines of points of a circle, shape (points, functions)."""
+    """Return cosines and sines at points of a circle, shape (points, functions)."""
     each, which = np.unique(code, return_inverse=True)
     turned = (2.0 * np.pi) * np.multiply.outer(x, np.abs(each))
     return np.asarray(np.where(each < 0, np.sin(turned), np.cos(turned))[:, which.ravel()])
 
 
 def sphere(x: Floats, y: Floats, order: Ints, degree: Ints) -> Floats:
-    """Return real spherical harmonics of mean square 1, shape (points, functions).
+    """Return real spherical harmonics with mean square 1, shape (points, functions).
 
-    x and y are shares of longitudes from −180° and of latitudes from −90°.
+    x and y are longitude and latitude as fractions of their ranges, from −180° and −90°.
     """
     each, which = np.unique(np.abs(order), return_inverse=True)
     turned = (2.0 * np.pi) * np.multiply.outer(x - 0.5, each)
@@ -162,7 +162,7 @@ def sphere(x: Floats, y: Floats, order: Ints, degree: Ints) -> Floats:
 
 
 def _legendre(s: Floats, c: Floats, highest: int) -> Floats:
-    """Return Legendre functions P[l, m] of sin = s, normalised for harmonics of mean square 1."""
+    """Return Legendre functions P[l, m] at sine s, normalised for harmonics of mean square 1."""
     P = np.zeros((highest + 1, highest + 1, len(s)))
     P[0, 0] = 1.0
     for m in range(1, highest + 1):
@@ -181,20 +181,20 @@ def _legendre(s: Floats, c: Floats, highest: int) -> Floats:
 
 
 def laid(points: Floats, stretch: Floats, kinds: Kinds) -> Floats:
-    """Return points where distances are straight, stretched; features of 0 are 0 there."""
+    """Return stretched points in a space with Euclidean distances; ignored features are 0."""
     return embedded(points, stretch, kinds, with_all=True) if kinds else points * stretch
 
 
 def dimensions(kinds: Kinds, d: int) -> int:
-    """Return the number of coordinates that points of d features then have."""
+    """Return the number of coordinates of d features in that space."""
     return d + sum(kind in (CIRCLE, LATITUDE) for kind in kinds)
 
 
 def embedded(points: Floats, stretch: Floats, kinds: Kinds, with_all: bool = False) -> Floats:
-    """Return points where distances are straight, the features that are looked at stretched.
+    """Return stretched points in a space with Euclidean distances, without ignored features.
 
-    One coordinate of a line, two of a circle of circumference 1, three of a sphere on which it is
-    1 from pole to pole. What comes after the features, levels of categories, is a line.
+    A line has one coordinate, a circle of circumference 1 two, and the sphere, which measures 1
+    from pole to pole, three. Levels of categories, which come after the features, are lines.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def embedded(points: Floats, stretch: Floats, kinds: Kinds, with_all: bool = Fal
 
 
 def alone(kinds: Kinds) -> list[Floats]:
-    """Return which features are looked at if there is one of them; the sphere is one."""
+    """Return the stretches that use one feature each; the sphere counts as one."""
     out = []
     for a, kind in enumerate(kinds):
         if kind != LONGITUDE:

@@ -1,4 +1,4 @@
-"""Who asks: the holder of a token, in a header or in the dashboard's cookie."""
+"""Authentication: who holds the token of a request, in a header or the dashboard's cookie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from betafield.server.study import Study
 from betafield.server.tokens import Holder, Tokens
 
 COOKIE = "betafield"
-# Who may ask and tell.
+# Roles that may ask and tell.
 RUNNING = ("owner", "run")
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 StudyName = Annotated[str, Path(pattern=NAME)]
@@ -28,7 +28,7 @@ StudyName = Annotated[str, Path(pattern=NAME)]
 
 @dataclass
 class Hub:
-    """All that routes share."""
+    """What all routes share."""
 
     studies: Studies
     tokens: Tokens
@@ -41,7 +41,7 @@ class Hub:
 
 
 def hub_of(request: Request) -> Hub:
-    """Return what the routes of an application share."""
+    """Return the hub that the routes of an application share."""
     hub: Hub = request.app.state.hub
     return hub
 
@@ -59,7 +59,7 @@ def given_token(request: Request) -> str | None:
 
 
 def _require_own_page(request: Request) -> None:
-    """Raise if a page of another site sends a cookie that a browser added by itself."""
+    """Raise for a cross-site request, whose cookie the browser added by itself."""
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     own = request.headers.get("host", "").lower()
@@ -68,12 +68,12 @@ def _require_own_page(request: Request) -> None:
 
 
 async def holder_of(request: Request, token: str | None) -> Holder:
-    """Return who holds a token; raise if nobody does, or if there were too many requests."""
+    """Return the holder of a token; raise if it is invalid or there were too many requests."""
     hub = hub_of(request)
     holder = None if not token else hub.tokens.holder(token)
     if holder is None:
         hub.wrong.require(request.client.host if request.client else "")
-        # Another process may have made it since the tokens were last read.
+        # Another process may have created it since the tokens were last read.
         holder = None if not token else await run_in_threadpool(hub.tokens.looked_up, token)
     if holder is None:
         what = "found none" if not token else "found one that is not valid"
@@ -83,13 +83,13 @@ async def holder_of(request: Request, token: str | None) -> Holder:
 
 
 def admitted(hub: Hub, scope: Any, holder: Holder) -> None:
-    """Count a request of whoever holds a token, for its log line too; raise if too many came."""
+    """Count a request of a token's holder, and note it for the log; raise if there are too many."""
     hub.rate.require(holder.id)
     scope.setdefault("state", {})["token_id"] = holder.id
 
 
 async def authenticated(request: Request) -> Holder:
-    """Return who asks."""
+    """Return the holder of the request's token."""
     return await holder_of(request, given_token(request))
 
 

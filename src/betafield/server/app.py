@@ -1,4 +1,4 @@
-"""The application: its routes, and what a request meets before it reaches one."""
+"""The application: its routes, and the layers before them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from betafield.server.storage import Store
 from betafield.server.studies import Studies
 from betafield.server.tokens import Tokens
 
-# Requests per second and token; and wrong tokens per address.
+# Requests per second and token, and wrong tokens per second and address.
 RATE, WRONG = 1000.0, 20.0
 PROBLEM: dict[str, Any] = {
     "description": "A problem (RFC 9457)",
@@ -47,15 +47,15 @@ STATUSES = (400, 401, 403, 404, 405, 408, 409, 413, 421, 422, 429, 503)
 
 
 class App:
-    """What a server runs, and what its routes share.
+    """The application that a server runs, and the hub that its routes share.
 
     Parameters
     ----------
     hub : Hub
     entered : ASGI application
-        What a request meets first: its log, the guard, the short way, then the routes. They stand
-        around the framework, not within it, where a request that takes the short way would pass
-        through the framework nevertheless.
+        The outermost layer: the log, the guard, the shortcut, then the routes. These layers are
+        around the framework rather than within it, because otherwise requests that take the
+        shortcut would still pass through the framework.
     """
 
     def __init__(self, hub: Hub, entered: Any) -> None:
@@ -79,15 +79,15 @@ def create_app(
     Parameters
     ----------
     store : Store
-        Which is closed with the application.
+        The database, which is closed with the application.
     token : str
         The server's own token.
     hosts : list of str
-        Names under which it may be reached.
+        Host names under which it may be reached.
     origins : list of str
         Sites whose pages may use it.
     rate : float
-        Requests per second and token.
+        Most requests per second and token.
     """
     known = Tokens(store, token)
     hub = Hub(Studies(store), known, Bucket(rate, 2 * rate), Bucket(WRONG, 10 * WRONG))
@@ -118,7 +118,7 @@ def create_app(
 
 
 def _crossing(app: Any, origins: Sequence[str]) -> Any:
-    """Return an application that pages of other sites may use, if there are any."""
+    """Return an application that pages of these other sites may use."""
     if not origins:
         return app
     return CORSMiddleware(
@@ -130,7 +130,7 @@ def _crossing(app: Any, origins: Sequence[str]) -> Any:
 
 
 def _explain(app: FastAPI) -> None:
-    """Answer every error with a problem."""
+    """Answer every error with a problem document."""
 
     async def problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)
@@ -149,7 +149,7 @@ def _explain(app: FastAPI) -> None:
         return explained(request.url.path, Problem(error.status_code, detail, headers))
 
     async def failed(request: Request, _: Exception) -> Response:
-        return explained(request.url.path, failure())  # and `Log` tells the error
+        return explained(request.url.path, failure())  # `Log` logs the error itself
 
     app.add_exception_handler(Exception, failed)
     app.add_exception_handler(Problem, problem)

@@ -1,7 +1,7 @@
-"""Answers that somebody waits for: a thread, or a coroutine of an event loop.
+"""Answers that a thread, or a coroutine of an event loop, waits for.
 
-To wake a loop takes longer than to answer one request. Answers that become known together wake it
-once.
+Waking an event loop takes longer than answering a request, so answers that become known together
+wake it once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Awaited:
-    """An answer for which a coroutine waits; other threads give it.
+    """An answer that a coroutine awaits and another thread provides.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ class Awaited:
         self.loop, self.future = loop, loop.create_future()
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Return whether somebody still waits."""
+        """Return whether the coroutine is still waiting."""
         return not self.future.cancelled()
 
     def give(self, value: Any) -> None:
-        """Give the answer, in the loop's own thread, unless nobody waits any more."""
+        """Set the answer, in the loop's own thread, unless nobody is waiting any more."""
         if self.future.done():
             return
         if isinstance(value, BaseException):
@@ -42,7 +42,7 @@ Answer = Awaited | Future[Any]
 
 
 def deliver(answers: Iterable[tuple[Answer, Any]]) -> None:
-    """Give answers, of which exceptions are raised where they are waited for."""
+    """Deliver answers; exceptions are raised where they are awaited."""
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[tuple[Awaited, Any]]] = defaultdict(list)
     for answer, value in answers:
         if isinstance(answer, Awaited):
@@ -54,7 +54,7 @@ def deliver(answers: Iterable[tuple[Answer, Any]]) -> None:
     for loop, some in by_loop.items():
         try:
             loop.call_soon_threadsafe(_give, some)
-        except RuntimeError:  # the loop has ended, and nobody waits
+        except RuntimeError:  # the loop has ended, so nobody is waiting
             continue
 
 

@@ -1,4 +1,4 @@
-"""A copy of a database that is in use, as it is at one moment."""
+"""A consistent copy of a database that is in use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-# Pages that are copied at once, so that the server hardly waits.
+# Pages copied at once, so that the server hardly has to wait.
 PAGES = 4096
 
 
 def copied(source: Path, target: Path) -> int:
-    """Copy an SQLite file by its online backup, check the copy, and return its number of trials."""
+    """Copy an SQLite file by online backup, check the copy, and return its number of trials."""
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
     try:

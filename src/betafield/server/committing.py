@@ -1,8 +1,8 @@
 """Writes that arrive together are committed together: one fsync for all of them.
 
-One thread writes to an SQLite file. While it waits for the disk, writes of other studies and other
-people queue up; it then takes all of them into the next transaction. Whoever handed a write in
-waits until that transaction is durable.
+One thread writes to an SQLite file. While it waits for the disk, other writes queue up, and it then
+puts all of them into the next transaction. The caller of a write waits until that transaction is
+durable.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 Write = Callable[[Connection], None]
-# Writes of one transaction at the most.
+# Most writes in one transaction.
 MOST = 512
 
 
 class Committer:
-    """A thread that commits writes in the order in which they came.
+    """A thread that commits writes in order of arrival.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class Committer:
         self._thread.start()
 
     def commit(self, write: Write) -> None:
-        """Return once what is written is durable; raise if it is not written."""
+        """Return once the write is durable; raise if it fails."""
         done: Future[None] = Future()
         self._waiting.put((write, done))
         done.result()
 
     def close(self) -> None:
-        """Commit what waits, and end."""
+        """Commit all queued writes, and end the thread."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -71,7 +71,7 @@ class Committer:
                 done.set_result(None)
 
     def _apart(self, some: list[tuple[Write, Future[None]]], error: BaseException) -> None:
-        """Fail one write, or commit several one by one, so that none fails for another."""
+        """Fail a single write, or commit several one by one, so that none fails for another."""
         if len(some) == 1:
             some[0][1].set_exception(error)
             return

@@ -23,7 +23,7 @@ from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
 from betafield.server import schemas
 
-# How a context is named by its rates: the first whose rates are all known.
+# Named contexts by their rates: the first entry whose names include all given rates.
 FORMULAS = {
     "guess_lapse": ("guess", "lapse"),
     "diagnostic": ("sensitivity", "specificity"),
@@ -46,25 +46,25 @@ FIELDS = (
     "pending_seconds",
     "enough",
 )
-# Features, contexts and compared points at the most.
+# Most features, contexts and compared points.
 MOST = 256
 LONGEST = 64
-# A pending trial is kept for a year at the most.
+# A trial is pending for at most a year.
 YEAR = 366 * 24 * 3600.0
-# A level that is text, which may be who is tested.
+# A level that is text, which may be a participant.
 LEVEL = re.compile(schemas.TEXT)
 ENOUGH = ("trials", "goal")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a study is, validated.
+    """The definition of a study, validated.
 
     Parameters
     ----------
     values : dict
-        As JSON has it: `name`, `space`, `goal`, `model`, `seed`, `strategy`, `spread`,
-        `observed`, `contexts`, `pending_seconds`, `enough`.
+        JSON values: `name`, `space`, `goal`, `model`, `seed`, `strategy`, `spread`, `observed`,
+        `contexts`, `pending_seconds`, `enough`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Definition:
 
     @classmethod
     def of(cls, values: Any) -> Definition:
-        """Return the study that these values describe; raise for the first that is not allowed."""
+        """Return the study that these values describe; raise for the first invalid one."""
         given = dict(checks.instance("study", values, Mapping, "a mapping is needed"))
         for name in given:
             checks.one_of("study", name, FIELDS)
@@ -113,7 +113,7 @@ class Definition:
         self._probe(experiment)
 
     def _probe(self, experiment: Experiment) -> None:
-        """Teach a scratch experiment the corners under every context: what fails, fails here."""
+        """Tell a scratch experiment the corners under every context, so that errors occur now."""
         space = self.space
         low, high = space.point(space.low), space.point(space.high)
         for context in (None, *map(self.context, self.values["contexts"] or {})):
@@ -123,26 +123,26 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the study."""
         return str(self.values["name"])
 
     @cached_property
     def space(self) -> Space:
-        """The features, and what each can be."""
+        """The features and their possible values."""
         return Space.of(self.values["space"], self.values["observed"] or ())
 
     @property
     def pending_seconds(self) -> float:
-        """How long a trial stays pending."""
+        """The number of seconds that a trial stays pending."""
         return float(self.values["pending_seconds"])
 
     @property
     def has_participants(self) -> bool:
-        """Whether who is tested is a feature that is observed."""
+        """Whether the participant is an observed feature."""
         return "participant" in (self.values["observed"] or ())
 
     def enough(self, told: int, by_goal: bool) -> bool:
-        """Return whether there are trials enough; `by_goal`: whether the goal says so."""
+        """Return whether there are enough trials; `by_goal` is whether the goal is reached."""
         rules = self.values["enough"] or {}
         number = rules.get("trials")
         return (number is not None and told >= number) or (bool(rules.get("goal")) and by_goal)
@@ -168,7 +168,7 @@ class Definition:
         allowed = tuple(SmoothBetaClassifier().get_params())
         for name in given:
             checks.one_of("model", name, allowed)
-        # Ranks would be those of places that the experiment itself has chosen.
+        # Ranks would reflect the places that the experiment itself has chosen.
         return SmoothBetaClassifier(**{"scale": "range"} | given)
 
     @property
@@ -196,7 +196,7 @@ class Definition:
             raise type(error)(f"goal, {re.sub('^p:', 'level:', str(error))}") from error
 
     def context(self, given: Any) -> Context | None:
-        """Return the context that a client names, or whose coefficients it tells."""
+        """Return the context that a client gives by name or by coefficients."""
         if given is None:
             return None
         context: Context = checked_contexts(self._coefficients("context", given), 1)
@@ -210,14 +210,14 @@ class Definition:
         return _coefficients(what, given)
 
     def outcome(self, success: bool, given: Any) -> Context | None:
-        """Return the context of an outcome that can be learned; raise for any other."""
+        """Return the context of an outcome; raise if it cannot be learned."""
         key = json.dumps([bool(success), given], sort_keys=True)
         context: Context | None = self._probed(key)
         return context
 
     @cached_property
     def _probed(self) -> Any:
-        """What tries an outcome on a scratch experiment, once for each kind of outcome."""
+        """A function that tries an outcome on a scratch experiment, once per kind of outcome."""
 
         @lru_cache(maxsize=1024)
         def probed(key: str) -> Context | None:
@@ -232,7 +232,7 @@ class Definition:
 
     @property
     def _scratch(self) -> Experiment:
-        """An experiment that has learned one trial."""
+        """A new experiment that has learned one trial."""
         experiment = self.experiment()
         experiment.tell(_middle(self.space), success=True)
         return experiment
@@ -243,7 +243,7 @@ def _middle(space: Space) -> dict[str, Any]:
 
 
 def _require_informative(context: Any) -> None:
-    """Raise for a context under which an outcome says nothing of π."""
+    """Raise for a context under which an outcome says nothing about π."""
     if isinstance(context, np.ndarray) and np.ptp(context) == 0.0:
         raise ValueError(
             f"context: found {context.ravel().tolist()}, whose coefficients are equal; an outcome "
@@ -252,7 +252,7 @@ def _require_informative(context: Any) -> None:
 
 
 def _require_names(space: Space) -> None:
-    """Raise unless every level has a name of its own by which a request can tell it."""
+    """Raise unless each level has a distinct name by which requests can refer to it."""
     for name, levels in space.levels.items():
         what = f"space, feature {name!r}"
         for level in levels:
@@ -276,7 +276,7 @@ def _require_few(what: str, values: Any) -> None:
 
 
 def _coefficients(what: str, given: Any) -> Any:
-    """Return the coefficients of a context that is told by its rates, or by themselves."""
+    """Return the coefficients of a context given by its rates or by its coefficients."""
     if not isinstance(given, Mapping):
         return checks.finite(what, given)
     rates = dict(given)
@@ -308,7 +308,7 @@ def read(path: str | Path) -> Definition:
 
 
 def parsed(text: str, is_yaml: bool) -> Any:
-    """Return what JSON or YAML says; YAML without aliases, which may stand for endless values.
+    """Return the values in JSON or YAML; aliases are refused, because they may expand endlessly.
 
     Examples
     --------

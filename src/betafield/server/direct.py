@@ -1,10 +1,9 @@
-"""The short way of an ask, an outcome and a told trial, past the framework to the same functions.
+"""A shortcut for asks, outcomes and told trials, past the framework to the same functions.
 
-A framework that serves every kind of request takes longer to find the function that answers than
-the function takes, and most of what clients send are these three. A request that is plain (JSON, a
-token in its header, a study in memory, a body that is valid) is handed to its route's function at
-once. Any other one, and every one that is wrong, takes the long way and is answered there. What is
-answered is the same either way.
+The framework takes longer to find the function that answers than the function itself takes, and
+most requests are of these three kinds. A plain request (JSON, a token in its header, a study in
+memory, a valid body) is passed directly to its route's function. Any other request, and every
+invalid one, goes through the framework. The answer is the same either way.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _HEADERS = (b"authorization", b"content-type", b"idempotency-key")
 
 
 class Plain(NamedTuple):
-    """A request whose answer needs no more than its route's function."""
+    """A request that its route's function can answer directly."""
 
     endpoint: Any
     holder: Holder
@@ -44,19 +43,19 @@ class Plain(NamedTuple):
     trial: int | None
 
     async def answer(self) -> Response:
-        """Return what the route's function answers."""
+        """Return the answer of the route's function."""
         given = (self.study,) if self.trial is None else (self.study, self.trial)
         answer: Response = await self.endpoint(*given, self.body)
         return answer
 
 
 class Direct:
-    """Answers plain requests, and hands on all others.
+    """Answers plain requests, and passes on all others.
 
     Parameters
     ----------
     app : ASGI application
-        The long way.
+        The framework.
     hub : Hub
     """
 
@@ -68,7 +67,7 @@ class Direct:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
             await self._app(scope, receive, send)
             return
-        message = await receive()  # the whole body, which `Guard` has read
+        message = await receive()  # the whole body, which `Guard` has already read
         plain = self._plain(scope, message.get("body", b""))
         if plain is None:
             await self._app(scope, again(message, receive), send)
@@ -83,7 +82,7 @@ class Direct:
         await answer(scope, receive, send)
 
     def _plain(self, scope: Any, body: bytes) -> Plain | None:
-        """Return what is asked for; None: the long way finds out."""
+        """Return the request if it is plain; None to leave it to the framework."""
         found = _PATH.fullmatch(scope["path"])
         headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
         if found is None or b"idempotency-key" in headers:
@@ -102,14 +101,14 @@ class Direct:
 
 
 def _endpoint(found: re.Match[str]) -> tuple[Any, type[BaseModel]]:
-    """Return the function that answers a path, and what its body is."""
+    """Return the function that answers a path, and the schema of its body."""
     if found["trial"] is not None:
         return trials.outcome, Outcome
     return (trials.ask, Ask) if found["asks"] else (trials.tell, ToldTrial)
 
 
 def _valid(schema: type[BaseModel], body: bytes) -> BaseModel | None:
-    """Return a body that is valid; None: the long way says why it is not."""
+    """Return a valid body; None if it is invalid, which the framework then explains."""
     try:
         return schema.model_validate(json.loads(body))
     except (ValueError, RecursionError):

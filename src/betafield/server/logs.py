@@ -1,4 +1,4 @@
-"""One line of JSON per request, with an id that its answer carries too; never a token."""
+"""One line of JSON per request, with an id that is also in the answer; never a token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from betafield.server.problems import failure
 from betafield.server.security import answer
 
 log = logging.getLogger("betafield.server")
-# Methods that are counted by name, so that a client cannot fill the memory with others.
+# Methods counted by name; others are not, so that a client cannot fill the memory with them.
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH")
 _ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 _encoded = json.JSONEncoder(ensure_ascii=True, default=str).encode
@@ -40,7 +40,7 @@ class Lines(logging.Formatter):
 
 @lru_cache(maxsize=4)
 def _second(since: int) -> str:
-    """Return a time, up to its second."""
+    """Return a time, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
 
 
@@ -57,7 +57,7 @@ def start(level: str = "INFO") -> None:
 
 
 class Log:
-    """Counts, times and logs each request, and answers what went wrong unforeseen.
+    """Counts, times and logs each request, and answers unexpected errors.
 
     Parameters
     ----------
@@ -97,21 +97,21 @@ class Log:
         fields = {
             "request": request.id,
             "method": method,
-            # The path only: a query may hold the dashboard's token.
+            # Only the path, because a query may contain the dashboard's token.
             "path": scope["path"][:200],
             "status": status,
             "ms": round(seconds * 1e3, 3),
             "client": (scope.get("client") or ("",))[0],
             "token": scope.get("state", {}).get("token_id"),
         }
-        # A record of our own: `log.info` would look through the stack for its caller.
+        # The record is made here because `log.info` would search the stack for its caller.
         record = logging.LogRecord(log.name, logging.INFO, __file__, 0, "request", (), None)
         record.fields = fields
         log.handle(record)
 
 
 class Request:
-    """A request while it is answered: its id, when it began, and the status of its answer."""
+    """A request in progress: its id, when it began, and the status of its answer."""
 
     def __init__(self, scope: Any, send: Any) -> None:
         given = next((v for k, v in scope["headers"] if k == b"x-request-id"), b"")
@@ -120,7 +120,7 @@ class Request:
         self.began, self.status = time.perf_counter(), None
 
     async def send(self, message: Any) -> None:
-        """Send a message, with the id."""
+        """Send a message with the id added."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [*message["headers"], (b"x-request-id", self.id.encode())]

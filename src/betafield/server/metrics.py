@@ -1,4 +1,4 @@
-"""What a server did, as Prometheus reads it."""
+"""Metrics of a server, in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 
-# Seconds by which answers are counted.
+# Upper bounds of the histogram of answer times, in seconds.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """Requests by route and status, how long they took, and how many are open.
+    """Requests by route and status, their durations, and the number of open ones.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Metrics:
             self._sums[route] += seconds
 
     def text(self, gauges: dict[str, float]) -> str:
-        """Return all of it, and these beside it."""
+        """Return all metrics, and these gauges, as text."""
         with self._guard:
             lines = [*self._counted(), *self._timed()]
         now = {

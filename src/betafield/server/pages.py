@@ -1,6 +1,6 @@
-"""Pages for people, as text: the dashboard of a study, and an experiment to begin with.
+"""HTML pages: the dashboard of a study, and an example experiment.
 
-Whatever came from people is escaped by the template; scripts come from files of this server.
+Templates escape whatever comes from users; scripts are files of this server.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from betafield._extras import needed
 from betafield.categories import text
 from betafield.decisions.space import Space
 
-# Features whose curves are shown if there are more than two.
+# Most curves shown if there are more than two features.
 MOST_CURVES = 6
 
 
 def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
-    """Return the page of a study.
+    """Return the dashboard of a study.
 
     Parameters
     ----------
     name : str
-        Of the study.
+        The name of the study.
     values : mapping
-        What the study is: its definition as JSON has it.
+        The definition of the study, as JSON values.
     role : str
         The role of the reader: an "owner" may stop the study.
 
@@ -43,7 +43,7 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
     space, goal = Space.of(values["space"]), dict(values["goal"])
     names, levels = list(space.names), space.levels
     ranges = [each for each in names if each not in levels]
-    # Names are in lists of their own: a browser puts keys that look like numbers first.
+    # Names are listed separately, because browsers put keys that look like numbers first.
     shown = {
         "name": name,
         "names": names,
@@ -68,12 +68,12 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
 
 
 def two_alternatives() -> str:
-    """Return the page of an experiment with two alternatives."""
+    """Return the page of a two-alternative experiment."""
     return _rendered("two-alternatives.html")
 
 
 def index(studies: Sequence[Mapping[str, Any]]) -> str:
-    """Return the list of studies.
+    """Return the page that lists studies.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def index(studies: Sequence[Mapping[str, Any]]) -> str:
 
 
 def routes(described: Sequence[tuple[str, str, str]]) -> str:
-    """Return the list of routes: method, path, meaning.
+    """Return the page that lists routes: method, path, meaning.
 
     Examples
     --------
@@ -118,12 +118,12 @@ def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
 
 
 def _choices(levels: Mapping[str, Sequence[Any]], is_needed: bool) -> dict[str, list[Any]]:
-    """Return the features of which one level is shown at a time, with the names of their levels."""
+    """Return the features for which the reader chooses a level, with the names of their levels."""
     return {name: list(map(text, each)) for name, each in levels.items()} if is_needed else {}
 
 
 def _figures(ranges: list[str], levels: list[str]) -> list[str]:
-    """Return what each figure shows: along ranges, or level by level if there are none."""
+    """Return the caption of each figure: along ranges, or by level if there are none."""
     at = " at the levels chosen above" if levels else ""
     if not ranges:
         at = ", the others as chosen above" if len(levels) > 1 else ""
@@ -149,7 +149,7 @@ def _rendered(template: str, **values: Any) -> str:
 
 @cache
 def _template(name: str) -> Any:
-    """Return a template that escapes all it is given."""
+    """Return a template that escapes all its values."""
     jinja2 = needed("server", "jinja2")
     folder = files("betafield.server").joinpath("templates")
     loader = jinja2.FunctionLoader(lambda each: folder.joinpath(each).read_text(encoding="utf-8"))

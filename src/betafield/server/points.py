@@ -1,4 +1,4 @@
-"""Where a posterior is asked for: at points, or on a grid over ranges at every level."""
+"""The points at which a posterior is requested: given ones, or a grid at every level."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from betafield.decisions.space import Space
 
 Floats = npt.NDArray[np.float64]
 Given = Mapping[str, Sequence[str]]
-# Points of a grid, or of a question, at the most.
+# Most points of a request or a grid.
 MOST = 10_000
-# Values per range of a grid, by the number of ranges.
+# Default number of grid values per range, by the number of ranges.
 USUAL = {1: 101, 2: 21}
 
 
 class Asked(NamedTuple):
-    """Points as rows of coordinates; of a grid, how many values each feature has there."""
+    """Points as rows of coordinates; for a grid, also the number of values per feature."""
 
     rows: Floats
     shape: dict[str, int] | None = None
 
 
 def asked(space: Space, grid: int | None, given: Given) -> Asked:
-    """Return the points that are asked about.
+    """Return the points of a request.
 
     Parameters
     ----------
     space : Space
     grid : int or None
-        How many values of each range a grid has.
+        The number of grid values per range.
     given : mapping of str to texts
-        Values of each feature, as an address has them. If there are none, or if a grid is asked for
-        and all of them are levels, the points are those of a grid at these levels.
+        Values of each feature, as in the query of a URL. If there are none, or if a grid is
+        requested and all of them are levels, the points are those of a grid at these levels.
 
     Examples
     --------
@@ -58,15 +58,15 @@ def asked(space: Space, grid: int | None, given: Given) -> Asked:
 
 
 def _numbers(space: Space, name: str, texts: Sequence[str]) -> list[float]:
-    """Return the coordinates of what was given of a feature."""
+    """Return the coordinates of the given values of a feature."""
     side, what = space.sides[space.names.index(name)], f"points, feature {name!r}"
-    # Each text once: many points may have the same of many levels.
+    # Each text is read once, because many points may share it and levels may be many.
     known = {text: side.read(what, text) for text in dict.fromkeys(texts)}
     return [known[text] for text in texts]
 
 
 def _grid(space: Space, grid: int | None, numbers: Mapping[str, list[float]]) -> Asked:
-    """Return every value of the ranges at every level, or at those levels that are given."""
+    """Return a grid over the ranges at every level, or at the given levels."""
     levels = {
         name: numbers[name] or list(map(float, range(len(each))))
         for name, each in space.levels.items()
@@ -86,7 +86,7 @@ def _grid(space: Space, grid: int | None, numbers: Mapping[str, list[float]]) ->
 
 
 def _usual(ranges: int, times: int) -> int:
-    """Return how many values of each range a grid has, fewer if there are many levels."""
+    """Return the default number of grid values per range, fewer if there are many levels."""
     if not ranges:
         return 1
     usual = USUAL.get(ranges) or round(math.pow(101, 1 / ranges))
@@ -94,7 +94,7 @@ def _usual(ranges: int, times: int) -> int:
 
 
 def _listed(numbers: Mapping[str, list[float]]) -> Floats:
-    """Return points by their features; one that is given once is the same at all points."""
+    """Return points from columns of features; a single value applies to all points."""
     lengths = {name: len(some) for name, some in numbers.items()}
     size = max(lengths.values())
     if not set(lengths.values()) <= {1, size}:

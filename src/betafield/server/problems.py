@@ -1,4 +1,4 @@
-"""What went wrong, as problem details (RFC 9457), in the library's own words."""
+"""Errors as problem details (RFC 9457), with the library's own messages."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from http import HTTPStatus
 from typing import Any
 
 MEDIA_TYPE = "application/problem+json"
-# The longest detail in characters, because it may quote what a client sent.
+# Most characters of a detail, which may quote what a client sent.
 LONGEST = 1000
 
 
 class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)
-    """A request that cannot be answered as it was meant.
+    """An error to be sent as the answer to a request.
 
     Parameters
     ----------
     status : int
-        Of HTTP.
+        The HTTP status.
     detail : str
         One sentence: what was found, and what is allowed.
     headers : dict, default=None
@@ -33,7 +33,7 @@ class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)
         self.status, self.detail, self.headers = status, detail, headers or {}
 
     def document(self, instance: str) -> dict[str, Any]:
-        """Return the problem as JSON has it; `instance` is the path that was asked for."""
+        """Return the problem as JSON values; `instance` is the path of the request."""
         return {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -57,20 +57,20 @@ class Unavailable(Problem):
 
 
 def failure() -> Problem:
-    """Return the problem of a request at which the server failed."""
+    """Return the problem for a failure of the server."""
     return Problem(500, "the server failed; its log has the request's id")
 
 
 def conflict(detail: str) -> Problem:
-    """Return the problem of a request that contradicts what is recorded."""
+    """Return the problem for a request that contradicts what is recorded."""
     return Problem(409, detail)
 
 
 def missing(detail: str) -> Problem:
-    """Return the problem of something that is not there."""
+    """Return the problem for something that does not exist."""
     return Problem(404, detail)
 
 
 def refused(error: Exception) -> Problem:
-    """Return the problem of values that the library does not allow."""
+    """Return the problem for values that the library does not allow."""
     return Problem(422, str(error))

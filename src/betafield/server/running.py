@@ -1,4 +1,4 @@
-"""One server process: where it listens, who may come in, how it starts and stops."""
+"""One server process: where it listens, who has access, how it starts and stops."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from betafield.server.security import LOOPBACK, host_of
 from betafield.server.storage import Store
 from betafield.server.studies import Studies
 
-# Seconds that open requests have to end.
+# Seconds that open requests have to finish when the server stops.
 GRACE = 10
-# Seconds after which a thread that computes lets others go on. With Python's own 0.005, a request
-# that comes while a next trial is sought waits that long whenever it touches its socket.
+# Seconds after which a computing thread yields to others. With Python's default of 0.005, a request
+# that arrives while a next trial is computed waits that long whenever it touches its socket.
 SWITCH = 0.0005
 
 
 class Served(NamedTuple):
-    """What is served, where, and to whom."""
+    """The options of a server: what it serves, where, and to whom."""
 
     database: str
     host: str = "127.0.0.1"
@@ -38,7 +38,7 @@ class Served(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address.
+    """Return whether an address can be reached from this machine only.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def is_loopback(host: str) -> bool:
 
 
 def checked(served: Served) -> Served:
-    """Return what is to be served; raise if it would be open to the wrong people."""
+    """Return the options of a server, or raise if they are not safe."""
     if not is_loopback(served.host) and served.token is None:
         raise ValueError(
             f"--host: found {served.host}, which others reach; name a token with --token or "
@@ -72,13 +72,13 @@ def checked(served: Served) -> Served:
 
 
 def hosts_of(served: Served) -> list[str]:
-    """Return the names under which the server may be reached."""
+    """Return the host names under which the server may be reached."""
     own = LOOPBACK if is_loopback(served.host) else (served.host,)
     return sorted({*own, *map(host_of, served.hosts)})
 
 
 def check(served: Served) -> list[tuple[str, str]]:
-    """Open the database, rebuild every study, and return what was found."""
+    """Open the database, rebuild every study, and return a summary."""
     checked(served)
     store = Store(served.database, serving=True)
     studies = Studies(store)
@@ -96,9 +96,9 @@ def check(served: Served) -> list[tuple[str, str]]:
 
 
 def serve(served: Served, tell: Callable[[str, str], None]) -> None:
-    """Serve until somebody stops it; `tell` shows a fact."""
+    """Serve until stopped; `tell` prints a name and a value."""
     checked(served)
-    # What may be wrong comes before the database is opened.
+    # The study is read first, so that its errors come before the database is opened.
     definition = None if served.study is None else definitions.read(served.study)
     token = served.token or f"bf_{secrets.token_urlsafe(32)}"
     with _listening(served.host, served.port) as listening:
@@ -110,7 +110,7 @@ def serve(served: Served, tell: Callable[[str, str], None]) -> None:
             rate=served.rate,
         )
         made = None if definition is None else _made(app.hub.studies, definition)
-        app.hub.tokens.refresh()  # those of the new study
+        app.hub.tokens.refresh()  # for the tokens of the new study
         logs.start()
         sys.setswitchinterval(SWITCH)
         address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
@@ -151,7 +151,7 @@ def _announce(
 
 
 def _made(studies: Studies, definition: Definition) -> dict[str, Any] | None:
-    """Create a study unless there is one of its name."""
+    """Create a study unless there is one with its name."""
     if any(row.name == definition.name for row in studies.store.studies()):
         return None
     return studies.create(definition)
@@ -182,7 +182,7 @@ class _Server:
 
         class Server(uvicorn.Server):
             def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002
-                """Stop as soon as open requests have ended; at a second Ctrl-C, at once."""
+                """Stop once open requests have finished; at a second Ctrl-C, immediately."""
                 hub.is_closing = True
                 self.force_exit = self.should_exit and sig == signal.SIGINT
                 self.should_exit = True

@@ -1,4 +1,4 @@
-"""What clients send, validated; the library itself validates what the values mean."""
+"""Schemas of request bodies; the library itself validates the meaning of the values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from betafield.decisions.sides import MOST_LEVELS
 
 NAME = r"^[A-Za-z0-9_-]{1,64}$"
 TEXT = r"^[^\x00-\x1f\x7f]+$"
-# What patterns mean to people.
+# Explanations of patterns for error messages.
 MEANT = {
     NAME: "1 to 64 letters, digits, _ and - are needed",
     TEXT: "text without control characters is needed",
 }
-# Trials of one ask, and numbers of trials.
+# Most trials per ask, and the highest number of trials.
 MOST_ASKED, HIGHEST = 1000, (1 << 53) - 1
-# Characters of a text.
+# Most characters of a text.
 LONGEST = 200
 
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
@@ -33,7 +33,7 @@ Context = (
 
 
 def _plain(value: Any) -> Any:
-    """Return what is a number, text or a boolean; a union would say what each of them is not."""
+    """Return a number, text or a boolean; a union would list one error per alternative."""
     is_short = isinstance(value, str) and len(value) <= LONGEST
     is_finite = checks.is_number(value) and math.isfinite(checks.as_float(value))
     if not (is_short or is_finite or isinstance(value, bool)):
@@ -42,25 +42,25 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# What a feature is: a number, or a level by its name. The library says which of them is due.
+# The value of a feature: a number, or a level by its name. The library knows which is needed.
 Value = Annotated[
     Number | Annotated[str, Field(max_length=LONGEST)] | StrictBool, BeforeValidator(_plain)
 ]
 Values = Annotated[dict[Annotated[str, Field(max_length=64)], Value], Field(max_length=256)]
-# Whole numbers stay whole, because they may be levels.
+# Integers stay integers, because they may be levels.
 Side = Annotated[
     list[Annotated[StrictInt | Value, BeforeValidator(_plain)]], Field(max_length=MOST_LEVELS)
 ]
 
 
 class Body(BaseModel):
-    """What every body has in common: no unknown names."""
+    """The base of all bodies, which forbids unknown names."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Enough(Body):
-    """When there are trials enough."""
+    """When a study has enough trials."""
 
     trials: Annotated[int, Field(ge=1, le=HIGHEST, strict=True)] | None = None
     goal: StrictBool | None = None
@@ -83,7 +83,7 @@ class NewStudy(Body):
 
 
 class Ask(Body):
-    """Which trials are to be made next."""
+    """A request for the next trials."""
 
     n: Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True)] = 1
     fixed: Values = {}
@@ -92,7 +92,7 @@ class Ask(Body):
 
 
 class Outcome(Body):
-    """How a trial ended."""
+    """The outcome of a trial."""
 
     success: StrictBool
     context: Context = None
@@ -100,7 +100,7 @@ class Outcome(Body):
 
 
 class ToldTrial(Body):
-    """A trial that was not asked for, and how it ended."""
+    """A trial that was not asked for, and its outcome."""
 
     values: Values
     success: StrictBool

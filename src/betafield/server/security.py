@@ -1,8 +1,8 @@
-"""What is checked before a route is reached: host, size of bodies, requests per second.
+"""Checks before a route is reached: host, size of bodies, requests per second.
 
-Plain ASGI, outermost first: `Guard` refuses foreign hosts (a page of another site cannot reach a
-loopback server by rebinding its name), bodies that are too large or too slow, and tells headers
-that browsers keep to.
+`Guard` is plain ASGI. It refuses foreign hosts (so that a page of another site cannot reach a
+loopback server by DNS rebinding) and bodies that are too large or too slow, and adds security
+headers for browsers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from betafield import checks
 from betafield.server.problems import MEDIA_TYPE, Problem
 
 Scope = Any
-# Bytes of a body, and seconds until it must be there.
+# Most bytes of a body, and most seconds until it has arrived.
 LARGEST, SLOWEST = 1 << 20, 20.0
-# Bytes that are read and discarded, so that a client that sends too many still gets the answer.
+# Excess bytes are read and discarded up to this size, so that the client still gets the answer.
 DRAINED = 1 << 24
-# Tokens and addresses whose requests are counted at once.
+# Most tokens and addresses whose requests are counted at once.
 MOST_COUNTED = 10_000
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = [
@@ -32,14 +32,14 @@ HEADERS = [
 
 
 class Bucket:
-    """Requests per second, per token: a bucket each, which fills up at that rate.
+    """A rate limit: one token bucket per client, refilled at that rate.
 
     Parameters
     ----------
     rate : float
         Requests per second.
     burst : float
-        Requests at once.
+        Most requests at once.
 
     Examples
     --------
@@ -90,9 +90,9 @@ class Guard:
     ----------
     app : ASGI application
     hosts : iterable of str
-        Names under which this server may be reached.
+        Host names under which this server may be reached.
     largest : int
-        Bytes of a body.
+        Most bytes of a body.
     """
 
     def __init__(self, app: Any, hosts: Iterable[str], largest: int = LARGEST) -> None:
@@ -123,7 +123,7 @@ class Guard:
             )
 
     async def _body(self, headers: dict[bytes, bytes], method: str, receive: Any) -> bytes:
-        """Return the whole body, which must be small and come soon."""
+        """Return the whole body; raise if it is too large or too slow."""
         told = headers.get(b"content-length", b"0")
         if told.isdigit() and int(told[:20]) > DRAINED:
             raise Problem(413, f"body: found more than {self._largest} bytes")
@@ -154,7 +154,7 @@ _NEEDED = (b"host", b"content-length", b"transfer-encoding")
 
 
 def again(message: Any, receive: Any) -> Any:
-    """Return what gives a message that was read already, and then what comes."""
+    """Return a `receive` that first repeats a message that was already read."""
     is_given = False
 
     async def given() -> Any:
@@ -184,7 +184,7 @@ async def answer(problem: Problem, scope: Scope, send: Any) -> None:
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),
         (b"content-length", str(len(body)).encode()),
-        # What is left of the request is not read.
+        # The rest of the request is not read.
         (b"connection", b"close"),
         *((k.lower().encode(), v.encode()) for k, v in problem.headers.items()),
         *HEADERS,

@@ -1,7 +1,7 @@
-"""What is known of a study in memory: a function of its definition and its rows.
+"""The state of a study in memory: a function of its definition and its rows.
 
 Every change is recorded in `Writes` as it is made. If they cannot be made durable, the state is
-thrown away and built again from the rows.
+discarded and rebuilt from the rows.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from betafield.server.problems import Problem, conflict, missing, refused
 from betafield.server.storage import Writes
 from betafield.server.tables import ABANDONED, EXPIRED, PENDING, TOLD
 
-# Before the key of an outcome that came after its trial had been given up.
+# Prefix of the key of an outcome that arrived after its trial had expired.
 LATE = "late outcome of trial "
 
 
 class Answered(NamedTuple):
-    """What was answered to a request with a key: `n` trials from `first` on."""
+    """The answer to a request with a key: `n` trials from `first` on."""
 
     request: str
     first: int
@@ -37,7 +37,7 @@ class Answered(NamedTuple):
 
 @dataclass
 class State:
-    """A study up to the thing that happened last, number `head`."""
+    """A study up to its last event, which has the number `head`."""
 
     study: int
     definition: Definition
@@ -60,10 +60,10 @@ class State:
     # From rows.
 
     def follow(self, rows: Sequence[Any], keys: Iterable[Any]) -> None:
-        """Take in what the rows, ordered by number, say has happened since `head`.
+        """Apply the events since `head`, given rows ordered by number.
 
-        All that was asked comes first, then all that ended: the same experiment as if each had come
-        in its turn, because an ask does not depend on it here; it is in the rows.
+        All asks are applied first, then all ends. The experiment is the same as if they came in
+        order, because the points of asks are not computed here but read from the rows.
         """
         head = self.head
         self._follow_asked([row for row in rows if row.asked_seq > head])
@@ -112,7 +112,7 @@ class State:
     def ask(
         self, n: int, fixed: dict[str, Any], participant: str | None, key: str | None
     ) -> dict[str, Any]:
-        """Return n trials to make next; with a key that is known, those of the first time."""
+        """Return the n trials to make next; for a known key, those of the first time."""
         request = json.dumps(["ask", n, fixed, participant], sort_keys=True)
         known = self._known(key, request)
         if known is None:
@@ -128,7 +128,7 @@ class State:
         }
 
     def _known(self, key: str | None, request: str) -> tuple[str, Answered] | None:
-        """Return what was answered to this request before; raise if the key is another's."""
+        """Return the earlier answer to this request; raise if the key belongs to another one."""
         if key is None or key not in self.keys:
             return None
         if self.keys[key].request != request:
@@ -152,7 +152,7 @@ class State:
         return key, self._write_key(key, request, first, n)
 
     def _with_participant(self, fixed: dict[str, Any], participant: str | None) -> dict[str, Any]:
-        """Return what is fixed, with who is tested if the study observes that."""
+        """Return the fixed values, with the participant if the study observes that."""
         if not self.definition.has_participants or "participant" in fixed or participant is None:
             return fixed
         space = self.definition.space
@@ -162,7 +162,7 @@ class State:
         return {**fixed, "participant": side.low + self.codes.get(participant, len(self.codes))}
 
     def tell(self, number: int, success: bool, given: Any) -> dict[str, Any]:
-        """Record how a trial ended; the same again is answered as the first time."""
+        """Record the outcome of a trial; telling it again gets the same answer."""
         self._require_known(number)
         try:
             context = self.definition.outcome(success, given)
@@ -191,7 +191,7 @@ class State:
             )
 
     def _told_late(self, number: int, success: bool, given: Any) -> dict[str, Any]:
-        """Record the outcome of a trial that was given up as that of a new one, at its place."""
+        """Record the outcome of an expired trial as that of a new trial at the same point."""
         who = self.participants.get(number)
         point = self.replay.point(number)
         key = f"{LATE}{number}"
@@ -238,7 +238,7 @@ class State:
         return key, self._write_key(key, request, number, 1)
 
     def abandon(self, number: int) -> dict[str, Any]:
-        """Record that a trial will not be made; the same again is answered as the first time."""
+        """Record that a trial will not be made; repeating this gets the same answer."""
         self._require_known(number)
         state = self.replay.state(number)
         if state == "told":
@@ -251,7 +251,7 @@ class State:
         return {"id": number, "state": "abandoned"}
 
     def expire(self, now: float) -> int:
-        """Give up trials that have been pending for too long, and return how many."""
+        """Give up trials that have been pending for too long, and return their number."""
         limit = now - self.definition.pending_seconds
         late = [number for number, at in self.asked_at.items() if at < limit]
         for number in late:
@@ -263,14 +263,14 @@ class State:
         return len(late)
 
     def stop(self, stopped: bool) -> dict[str, Any]:
-        """Stop a study, or resume it."""
+        """Stop or resume a study."""
         if stopped != self.stopped:
             self.head += 1
             self.stopped = self.writes.stopped = stopped
         return {"name": self.definition.name, "stopped": self.stopped}
 
     def taken(self) -> Writes:
-        """Return what is to be made durable, which the state then takes as done."""
+        """Return the changes to make durable, and forget them here."""
         writes, self.writes = self.writes, Writes()
         return writes
 
@@ -323,7 +323,7 @@ class State:
 
 
 def _points(texts: Sequence[str]) -> list[Any]:
-    """Return points from their JSON, all of it read at once.
+    """Return points from their JSON, parsed all at once.
 
     Examples
     --------

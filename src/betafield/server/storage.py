@@ -1,10 +1,10 @@
-"""Where studies are kept: an SQLite file, or PostgreSQL.
+"""The database of studies: an SQLite file, or PostgreSQL.
 
-SQLite: write-ahead log, `synchronous=FULL`; one server process per file, which a lock file beside
-it makes sure of; writes go through one thread (`committing`).
+SQLite has a write-ahead log with `synchronous=FULL`, and one server process per file, which a lock
+file beside it ensures; writes go through one thread (`committing`).
 
-PostgreSQL: several server processes. Whoever changes a study locks its row, reads what others have
-written meanwhile, and commits (`Turn`).
+PostgreSQL may have several server processes. A process that changes a study locks its row, reads
+what others have written meanwhile, and commits (`Turn`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from betafield.server.committing import Committer
 from betafield.server.problems import Problem, Unavailable, conflict, missing
 from betafield.server.tables import keys, studies, trials
 
-# Seconds after which a database that does not answer is gone.
+# Seconds after which a database that does not answer counts as unavailable.
 PATIENCE = 5
 
 
 @dataclass
 class Writes:
-    """What a turn adds to the rows of a study."""
+    """The changes that a turn makes to the rows of a study."""
 
     asked: list[dict[str, Any]] = field(default_factory=list)
     ended: list[dict[str, Any]] = field(default_factory=list)
@@ -60,7 +60,7 @@ END_TRIALS = (
 
 
 def written(connection: Connection, study: int, head: int, writes: Writes) -> None:
-    """Add what happened to the rows of a study."""
+    """Write changes to the rows of a study."""
     if writes.asked:
         connection.execute(INSERT_TRIALS, writes.asked)
     if writes.ended:
@@ -86,7 +86,7 @@ def reachable() -> Iterator[None]:
 
 
 class Turn:
-    """The right to change a study, and what others did to it since `seen`.
+    """The exclusive right to change a study, with access to what others have changed.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ class Turn:
         self.store, self.study, self.connection = store, study, connection
 
     def head(self) -> tuple[int, bool] | None:
-        """Return the number of the last thing that happened, and whether the study is stopped.
+        """Return the number of the last event, and whether the study is stopped.
 
-        None: what is known in memory is up to date.
+        None means that the state in memory is up to date.
         """
         if self.connection is None:
             return None
@@ -111,18 +111,18 @@ class Turn:
         return int(head), bool(stopped)
 
     def rows(self, since: int) -> list[Any]:
-        """Return the trials of which something happened since."""
+        """Return the trials that have changed since an event."""
         with self._reading() as connection:
             return trials_since(connection, self.study, since)
 
     def keys(self, since: int) -> list[Any]:
-        """Return the keys that were recorded since."""
+        """Return the keys recorded since an event."""
         query = select(keys).where(keys.c.study == self.study, keys.c.seq > since)
         with self._reading() as connection:
             return list(connection.execute(query.order_by(keys.c.seq)).all())
 
     def commit(self, head: int, writes: Writes) -> None:
-        """Make what happened durable."""
+        """Make changes durable."""
         if self.connection is not None:
             written(self.connection, self.study, head, writes)
             self.connection.commit()
@@ -139,7 +139,7 @@ class Turn:
 
 
 def trials_since(connection: Connection, study: int, since: int) -> list[Any]:
-    """Return the trials of a study of which something happened since, by number."""
+    """Return the trials of a study that have changed since an event, in order of number."""
     is_new = (trials.c.asked_seq > since) | (trials.c.ended_seq > since)
     wanted = trials.c.study == study
     if since:
@@ -153,9 +153,9 @@ class Store:
     Parameters
     ----------
     url : str
-        Of SQLAlchemy, or the path of an SQLite file.
+        A URL of SQLAlchemy, or the path of an SQLite file.
     serving : bool, default=False
-        Whether this process is to be the one that serves an SQLite file.
+        Whether this process is the one that serves an SQLite file.
     """
 
     def __init__(self, url: str, serving: bool = False) -> None:
@@ -176,13 +176,13 @@ class Store:
         self._committer = Committer(self._writing) if self.is_file and serving else None
 
     def close(self) -> None:
-        """Commit what waits, and close the file."""
+        """Commit all queued writes, and close the database."""
         if self._committer is not None:
             self._committer.close()
         self._release()
 
     def _release(self) -> None:
-        """Let another process have the file."""
+        """Close connections and the lock, so that another process can use the file."""
         if hasattr(self, "engine"):
             self.engine.dispose()
         if self._lock is not None:
@@ -199,7 +199,7 @@ class Store:
             yield connection
 
     def commit(self, write: Any) -> None:
-        """Return once what is written is durable."""
+        """Return once a write is durable."""
         with reachable():
             if self._committer is not None:
                 self._committer.commit(write)
@@ -209,13 +209,13 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Return a connection to read by."""
+        """Yield a connection for reading."""
         with reachable(), self.engine.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
     def turn(self, study: int) -> Iterator[Turn]:
-        """Return the right to change a study."""
+        """Yield the exclusive right to change a study."""
         if self._committer is not None:
             yield Turn(self, study, None)
             return
@@ -267,14 +267,14 @@ class Store:
         return row
 
     def page(self, study: int, after: int, limit: int) -> list[Any]:
-        """Return trials of a study whose numbers are above one."""
+        """Return at most `limit` trials of a study with numbers above `after`."""
         query = select(trials).where(trials.c.study == study, trials.c.id > after)
         with self.reading() as connection:
             return list(connection.execute(query.order_by(trials.c.id).limit(limit)).all())
 
 
 def database_url(given: str) -> sa.URL:
-    """Return where a database is; a path is that of an SQLite file.
+    """Return the URL of a database; a path is that of an SQLite file.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def _engine(url: sa.URL) -> Engine:
 
 
 def _on_connect(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions begin where we say so
+    connection.isolation_level = None  # transactions begin explicitly, in `_on_begin`
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -328,10 +328,10 @@ def _on_begin(connection: Connection) -> None:
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """Return a lock file that this process holds while it serves; raise if another one does."""
+    """Return a lock file that this process holds while it serves; raise if another holds it."""
     try:
         import fcntl
-    except ImportError:  # not on this system: SQLite's own locks keep the file sound
+    except ImportError:  # not on this system, where only SQLite's own locks protect the file
         return None
     try:
         lock = Path(f"{path}-serving").open("ab")  # noqa: SIM115 (held while serving)

@@ -1,4 +1,4 @@
-"""All studies of a server: found by name, and kept in memory once they are used."""
+"""All studies of a server, found by name and kept in memory once used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from betafield.server.storage import Store
 from betafield.server.study import Study
 from betafield.server.tables import PENDING, TOLD, trials
 
-# Studies that can work at the same time.
+# Most studies that work at the same time.
 THREADS = 64
-# Seconds between looks for trials that have been pending for too long.
+# Seconds between checks for trials that have been pending for too long.
 SWEEP = 5.0
 
 
@@ -41,12 +41,12 @@ class Studies:
         self._sweeper.start()
 
     def find(self, name: str) -> Study:
-        """Return a study, or raise; it may be read from the database."""
+        """Return a study, reading it from the database if necessary; raise if there is none."""
         found = self._live.get(name)
         return found or self._kept(self.store.study(name))
 
     def known(self, name: str) -> Study | None:
-        """Return a study that is in memory."""
+        """Return a study if it is in memory."""
         return self._live.get(name)
 
     def _kept(self, row: Any) -> Study:
@@ -63,7 +63,7 @@ class Studies:
         return {"name": name, "tokens": {role: token for role, (token, _) in made.items()}}
 
     def summaries(self, only: str | None = None) -> list[dict[str, Any]]:
-        """Return how many trials each study has, in which states; `only` one or all."""
+        """Return the number of trials per state, for each study or `only` one."""
         query = select(trials.c.study, trials.c.state, func.count()).group_by(
             trials.c.study, trials.c.state
         )
@@ -73,13 +73,13 @@ class Studies:
         return [_summary(row, counted) for row in rows]
 
     def close(self) -> None:
-        """End open work."""
+        """Finish open work and end all threads."""
         self._ended.set()
         self._sweeper.join()
         self.threads.shutdown(wait=True)
 
     def _sweep(self) -> None:
-        """Give up trials that have been pending for too long, now and then."""
+        """Give up, at intervals, trials that have been pending for too long."""
         while not self._ended.wait(SWEEP):
             for study in list(self._live.values()):
                 if study.has_late(time.time()):

@@ -1,8 +1,8 @@
-"""A live study: what people do to it at once, one thing after the other.
+"""A live study, which serialises concurrent requests.
 
-Requests are queued. One thread at a time works for a study: it takes all that wait, makes the
-changes in memory, makes them durable in one transaction, and only then answers. Other studies have
-other threads, so that a slow one does not hold up others.
+Requests are queued. One thread at a time works for a study: it takes all waiting requests, makes
+the changes in memory, makes them durable in one transaction, and only then answers. Other studies
+have other threads, so that a slow one does not hold up the others.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from betafield.server.state import State
 from betafield.server.storage import Store, Turn
 
 Change = Callable[[State], Any]
-# Requests of one transaction at the most.
+# Most requests in one transaction.
 MOST = 256
-# Requests that may wait.
+# Most requests that may wait.
 LONGEST = 4096
 # Seconds after the last ask or tell for which a participant counts as present.
 CONNECTED = 60.0
@@ -39,10 +39,10 @@ class Study:
     ----------
     store : Store
     number : int
-        Of its row.
+        The number of its row.
     definition : Definition
     threads : Executor
-        Whose threads work.
+        The threads that do the work.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class Study:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the study."""
         return self.definition.name
 
     @property
     def head(self) -> int:
-        """Number of the last thing that happened, as far as this process knows."""
+        """The number of the last event that this process knows of."""
         return -1 if self._state is None else self._state.head
 
     def submit(self, change: Change, participant: str | None = None) -> Future[Any]:
-        """Return what a change will answer, once it is durable."""
+        """Return a future of the change's answer, available once it is durable."""
         answer: Future[Any] = Future()
         self._queue(change, answer, participant)
         return answer
 
     async def changed(self, change: Change, participant: str | None = None) -> Any:
-        """Return what a change answers, once it is durable, to whoever awaits it."""
+        """Make a change, and return its answer once it is durable."""
         answer = Awaited(asyncio.get_running_loop())
         self._queue(change, answer, participant)
         return await answer.future
@@ -96,7 +96,7 @@ class Study:
         self._threads.submit(self._work)
 
     def has_late(self, now: float) -> bool:
-        """Return whether a trial has been pending for too long, as far as this process knows."""
+        """Return whether this process knows of a trial that has been pending for too long."""
         state = self._state
         if state is None:
             return False
@@ -104,14 +104,14 @@ class Study:
         return oldest < now - self.definition.pending_seconds
 
     def connected(self) -> list[str]:
-        """Return who has asked or told within the last minute."""
+        """Return the participants who have asked or told within the last minute."""
         limit = time.monotonic() - CONNECTED
         with self._guard:
             self._seen = {name: at for name, at in self._seen.items() if at >= limit}
             return sorted(self._seen)
 
     def status(self) -> dict[str, Any]:
-        """Return what is known and how sure, computed once after each change."""
+        """Return the status of the experiment, computed once after each change."""
         with self._telling:
             head, experiment = self.submit(lambda s: (s.head, s.replay.learned())).result()
             if self._status is None or self._status[0] != head:
@@ -121,22 +121,22 @@ class Study:
             return {**self._status[1], "stopped": stopped, "head": head}
 
     def known_status(self) -> dict[str, Any] | None:
-        """Return the status that was computed last."""
+        """Return the last status computed, if there is one."""
         return None if self._status is None else self._status[1]
 
     # Working.
 
     def _work(self) -> None:
         while some := self._taken():
-            # Callers who left before it began are not waited for; from here on no caller can leave,
-            # so that every answer finds its place.
+            # Requests cancelled so far are skipped; from here on they cannot be cancelled, so that
+            # every answer can be delivered.
             begun = [each for each in some if each[1].set_running_or_notify_cancel()]
             if begun:
                 self._answer(begun)
             self._prepare()
 
     def _taken(self) -> list[tuple[Change, Answer]]:
-        """Return what waits, MOST of it at once; if nothing does, the work is done."""
+        """Return up to MOST waiting requests; if there are none, the work is done."""
         with self._guard:
             some = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
             self._is_working = bool(some)
@@ -157,7 +157,7 @@ class Study:
             with self._store.turn(self.number) as turn:
                 answers = self._changed(turn, [change for change, _ in some])
         except BaseException as error:
-            # What was changed in memory may not be durable: it is built again from the rows.
+            # The state in memory may not be durable, so it is rebuilt from the rows.
             self._state = None
             self._failed = isinstance(error, Problem)
             answers = [error] * len(some)
@@ -176,7 +176,7 @@ class Study:
         return answers
 
     def _caught_up(self, turn: Turn) -> State:
-        """Return the state with all that others have done."""
+        """Return the state, updated with the changes of other processes."""
         found = turn.head()
         state = self._state
         if state is None:
@@ -195,7 +195,7 @@ class Study:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let Python look for no garbage: of many rows, none is, and looking takes longer than they."""
+    """Pause garbage collection, which finds nothing in many rows and takes longer than they do."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -206,7 +206,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _tried(change: Change, state: State) -> Any:
-    """Return what a change answers, or the problem that it has."""
+    """Return the answer of a change, or the problem that it raises."""
     try:
         return change(state)
     except Problem as problem:

@@ -1,7 +1,7 @@
-"""The tables of a database of studies, and how older ones become those of today.
+"""The tables of a database of studies, and their migrations.
 
-The rows of `trials` are the list of trials: `asked_seq` and `ended_seq` number all that happened in
-a study, in order, so that a replay of the rows gives the same experiment.
+The rows of `trials` are the list of trials: `asked_seq` and `ended_seq` number all events of a
+study in order, so that a replay of the rows gives the same experiment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ about = Table(
     "betafield",
     tables,
     Column("version", Integer, nullable=False),
-    # When it was last tried whether something can be written: SQLite writes nothing that it has.
+    # The time of the last write test; it must change, because SQLite skips writes that do not.
     Column("touched", Float(53), nullable=False),
 )
 
@@ -49,7 +49,7 @@ studies = Table(
     Column("definition", Text, nullable=False),
     Column("created", Float(53), nullable=False),
     Column("stopped", Boolean, nullable=False, default=False),
-    # Number of the last thing that happened.
+    # The number of the last event.
     Column("head", BigInteger, nullable=False, default=0),
 )
 
@@ -73,7 +73,7 @@ trials = Table(
     Index("trials_ended", "study", "ended_seq"),
 )
 
-# What was answered to a request with a key: some trials that follow each other.
+# The answers to requests with a key: consecutive trials.
 keys = Table(
     "keys",
     tables,
@@ -103,13 +103,13 @@ def _first(connection: Connection) -> None:
     tables.create_all(connection)
 
 
-# What makes a database of version i one of version i + 1.
+# Migration i turns a database of version i into one of version i + 1.
 Migration = Callable[[Connection], None]
 MIGRATIONS: tuple[Migration, ...] = (_first,)
 
 
 def migrate(connection: Connection, steps: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring a database up to date, in one transaction; return the version that it had."""
+    """Bring a database up to date, in one transaction, and return its previous version."""
     found = version(connection)
     if found > len(steps):
         raise ValueError(
@@ -126,7 +126,7 @@ def migrate(connection: Connection, steps: Sequence[Migration] = MIGRATIONS) -> 
 
 
 def version(connection: Connection) -> int:
-    """Return the version of a database; 0: it is empty."""
+    """Return the version of a database; 0 if it is empty."""
     names = inspect(connection).get_table_names()
     if "betafield" not in names:
         if "studies" in names or "trials" in names:

@@ -1,10 +1,10 @@
-"""Who may do what: tokens per study and role. Only their hashes are stored.
+"""Access rights: tokens per study and role. Only their hashes are stored.
 
-    owner   all of a study
-    run     ask and tell, and see nothing else
-    view    see, and change nothing
+    owner   may do everything with a study
+    run     may ask and tell, and see nothing else
+    view    may see, and change nothing
 
-The server's own token, held by whoever starts it, makes its holder an owner of all studies.
+The server's own token, known to whoever starts it, makes its holder an owner of all studies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FRESH = 0.5
 
 
 class Holder(NamedTuple):
-    """Whoever holds a token: its id, a role, and the study; None: all studies."""
+    """The holder of a token: its id, role and study; None for all studies."""
 
     id: str
     role: str
@@ -36,7 +36,7 @@ class Holder(NamedTuple):
 
 
 def made(study: str, role: str, label: str = "") -> tuple[str, dict[str, Any]]:
-    """Return a new token, and the row that is kept of it.
+    """Return a new token, and its row in the database.
 
     Examples
     --------
@@ -58,12 +58,12 @@ def made(study: str, role: str, label: str = "") -> tuple[str, dict[str, Any]]:
 
 
 def hashed(token: str) -> str:
-    """Return what is kept of a token."""
+    """Return the hash of a token, which is all that is stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Tokens:
-    """The tokens of a database, read again every half second by a thread of their own.
+    """The tokens of a database, which a thread reads again every half second.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Tokens:
     def __init__(self, store: Store, own: str) -> None:
         self._store, self._own = store, hashed(own)
         self._known: list[tuple[str, Holder]] = []
-        # Of two reads at once, the older would otherwise be able to replace the newer.
+        # Without it, the older of two concurrent reads could replace the newer.
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self.refresh()
@@ -83,7 +83,7 @@ class Tokens:
         self._thread.start()
 
     def holder(self, token: str) -> Holder | None:
-        """Return who holds a token; every token is compared, each in constant time."""
+        """Return the holder of a token; every token is compared, each in constant time."""
         given = hashed(token)
         found = Holder("server", "owner", None) if hmac.compare_digest(given, self._own) else None
         for hash_, holder in self._known:
@@ -92,12 +92,12 @@ class Tokens:
         return found
 
     def looked_up(self, token: str) -> Holder | None:
-        """Return who holds a token by the database, which is read for it."""
+        """Return the holder of a token, after reading the database again."""
         self.refresh()
         return self.holder(token)
 
     def refresh(self) -> None:
-        """Read the tokens that are valid now."""
+        """Read the currently valid tokens."""
         valid = select(tokens).where(tokens.c.revoked.is_(None))
         with self._lock:
             with self._store.reading() as connection:
@@ -113,15 +113,15 @@ class Tokens:
         while not self._ended.wait(FRESH):
             try:
                 self.refresh()
-            except Exception:  # the database is away: those known last count on
+            except Exception:  # the database is unavailable: the last known tokens stay valid
                 continue
 
 
-# What `betafield tokens` does ----------------------------------------------------------------
+# For the command `betafield tokens` ----------------------------------------------------------
 
 
 def make(store: Store, study: str, role: str, label: str = "") -> tuple[str, str]:
-    """Add a token of a study, and return its id and itself, which is never shown again."""
+    """Add a token for a study, and return its id and the token, which is never shown again."""
     with store.reading() as connection:
         query = select(studies.c.id).where(studies.c.name == study)
         if connection.execute(query).one_or_none() is None:
@@ -132,14 +132,14 @@ def make(store: Store, study: str, role: str, label: str = "") -> tuple[str, str
 
 
 def listed(store: Store) -> list[Any]:
-    """Return all tokens, without what would let anybody in."""
+    """Return all tokens, without their hashes."""
     shown = [c for c in tokens.c if c.name != "hash"]
     with store.reading() as connection:
         return list(connection.execute(select(*shown).order_by(tokens.c.created)).all())
 
 
 def revoke(store: Store, token_id: str) -> None:
-    """Make a token void."""
+    """Revoke a token."""
     if not any(row.id == token_id for row in listed(store)):
         raise missing(f"token: found no id {token_id!r}")
     change = update(tokens).where(tokens.c.id == token_id, tokens.c.revoked.is_(None))
@@ -147,9 +147,9 @@ def revoke(store: Store, token_id: str) -> None:
 
 
 def require(holder: Holder, study: str | None, roles: tuple[str, ...]) -> None:
-    """Raise unless a token is of this study, and of one of these roles.
+    """Raise unless a token is for this study and has one of these roles.
 
-    If the study is None, the request concerns the whole server, and needs its own token.
+    If the study is None, the request concerns the whole server and needs the server's own token.
     """
     if holder.study is not None and (study is None or holder.study != study):
         raise Problem(403, "token: it does not permit this")

@@ -1,15 +1,16 @@
-"""What a model has learned, as plain values and arrays, and back.
+"""A fitted model as plain values and arrays, and back.
 
     common    options, classes, features, trials seen
     windows   a field of windows
     smooth    a field of a process
-    older     what earlier releases wrote
+    older     files of earlier releases
 
 A loaded model answers, learns and merges like the saved one to the last bit.
 
-A file may be anybody's. Compiled loops do not ask whether a number lies within an array, so every
-value is checked before anything is built, and in the same way before it is written: what is saved
-can be loaded. What a caller may choose badly, such as a width of 1e-300, may stand in a file too.
+Files are untrusted. Compiled loops do not check array bounds, so every value is validated before
+anything is built from it, and in the same way before it is written, so that whatever is saved can
+be loaded. A bad choice that callers are free to make, such as a width of 1e-300, is valid in a file
+too.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def save(field: AnyField, path: Any) -> None:
 
 
 def load(path: Any) -> AnyField:
-    """Return the field of a file."""
+    """Return the field in a file."""
     values, arrays = persistence.read(path, KIND)
     try:
         return restored(values, arrays)
@@ -54,12 +55,12 @@ def load(path: Any) -> AnyField:
 
 
 def stored(field: AnyField) -> tuple[dict[str, Any], Arrays]:
-    """Return a field as plain values and arrays, which are sound."""
+    """Return a field as plain values and arrays, validated."""
     return smooth.stored(field) if isinstance(field, SmoothField) else windows.stored(field)
 
 
 def restored(values: Any, arrays: Arrays) -> AnyField:
-    """Return the field of these values and arrays, all of which must belong to it."""
+    """Return the field with these values and arrays; unknown arrays are an error."""
     if isinstance(values, dict) and "chosen" in values:
         return older.restored(values, arrays)
     is_smooth = isinstance(values, dict) and values.get("kind") == "smooth"

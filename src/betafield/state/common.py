@@ -1,4 +1,4 @@
-"""What files of all kinds of models have in common: options, classes, features, trials seen."""
+"""The parts that files of all models have: options, classes, features, trials seen."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ OPTIONS = (
 )
 LABEL = "pos_label"
 FLOATS, INTEGERS = (np.float64,), (np.int8, np.int16, np.int32, np.int64)
-# A limit that only the file itself sets.
+# In effect no limit other than the size of the file.
 MANY = persistence.MOST_HEADER
 
 
 def stored_options(options: Options) -> dict[str, Any]:
-    """Return options as JSON has them."""
+    """Return options as JSON values."""
     told = {name: plain.stored(name, getattr(options, name)) for name in OPTIONS if name != LABEL}
     return told | {LABEL: plain.stored_label(LABEL, options.pos_label)}
 
 
 def restored_options(values: Any) -> Options:
-    """Return the options of these values, which must be allowed; older files had others."""
+    """Return the options with these values, validated; those of older files are converted."""
     if isinstance(values, dict) and "degree" in values:
         values = _newer(values)
     given = fields_of("options", values, OPTIONS, stored_options(Options()))
@@ -54,7 +54,7 @@ def restored_options(values: Any) -> Options:
 
 
 def _newer(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a file of version 1: local polynomials and learned relevance went."""
+    """Convert the options of a version 1 file; local polynomials and relevance are dropped."""
     is_default = values.get("bandwidth") == "auto"
     usual = {"prior": {"tuple": [1.0, 1.0]}, "sharing": "exact"}
     is_smooth = is_default and all(values.get(name) == value for name, value in usual.items())
@@ -67,7 +67,7 @@ def _newer(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def stored_features(features: Features) -> dict[str, Any]:
-    """Return the number and the names of features as JSON has them."""
+    """Return the number and names of features, and their categories, as JSON values."""
     names = None if features.names is None else [str(name) for name in features.names]
     return {
         "n_features": features.number,
@@ -88,7 +88,7 @@ def _stored_categories(known: Categories) -> dict[str, Any] | None:
 
 
 def _restored_categories(values: Any, d: int) -> Categories:
-    """Return the columns that are categories, which must be among d, and their levels."""
+    """Return the columns that are categories, which must be among d columns, and their levels."""
     if values is None:
         return Categories()
     told = fields_of("categories", values, ("columns", "interactions", "labels", "missing"), {})
@@ -114,7 +114,7 @@ def _restored_categories(values: Any, d: int) -> Categories:
 
 
 def restored_features(number: Any, names: Any, categories: Any = None) -> Features:
-    """Return features of this number and these names."""
+    """Return features with this number and these names."""
     d = whole("n_features", number, 1, MANY)
     known = _restored_categories(categories, d)
     if names is None:
@@ -125,7 +125,7 @@ def restored_features(number: Any, names: Any, categories: Any = None) -> Featur
 
 
 def restored_totals(values: Any) -> Totals:
-    """Return the trials seen: what contexts take away is theirs."""
+    """Return the trials seen; contexts must not take away more trials than there are."""
     require(isinstance(values, list) and len(values) == 4, "seen", values, "four numbers")
     most = int(MOST * FRACTIONS)
     seen = Totals(*(whole("seen", value, 0, most) for value in values))
@@ -137,7 +137,7 @@ def restored_totals(values: Any) -> Totals:
 
 
 def require_options(options: Options, features: Features, n_classes: int) -> None:
-    """Raise unless options that depend on the features and classes are sound."""
+    """Raise unless the options that depend on features and classes are valid."""
     prior, d, names = options.prior, features.number, features.names
     learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))

@@ -1,10 +1,9 @@
-"""Models that earlier releases wrote: files of version 1.
+"""Models from files of version 1, written by earlier releases.
 
 Their places were stretched by learned relevances, and windows of several widths and degrees were
-weighed. Windows whose width was given or follows from theory are what they were. A default model
-without contexts is learned anew from its places, which are restored to the features' own units;
-under contexts, for which only likelihoods were kept, it becomes windows of the width that predicts
-best.
+weighed. Windows whose width was given or follows from theory are unchanged. A default model without
+contexts is fitted again from its places, which are converted back to the features' own units; with
+contexts, for which only likelihoods were kept, it becomes windows of the width that predicts best.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from betafield.sums import Sums
 from betafield.windows import Places
 
 VALUES = (*(name for name in WINDOWS if name not in ("kind", "categories")), "chosen")
-# The least relevance of a feature.
+# The smallest relevance of a feature.
 LEAST = 4.0**-5
 
 
 def restored(values: Any, arrays: Arrays) -> AnyField:
-    """Return the field of a file of version 1."""
+    """Return the field in a file of version 1."""
     fields = fields_of("values", values, VALUES)
     options = restored_options(fields["options"])
     others = ("weights.", "chosen.")
@@ -48,7 +47,7 @@ def restored(values: Any, arrays: Arrays) -> AnyField:
 
 
 def _relevance(arrays: Arrays, d: int) -> Any:
-    """Return what places were multiplied by: powers of 1/4."""
+    """Return the factors by which places were stretched: powers of 1/4."""
     every = arrays.get("weights.relevance", np.empty(0))
     is_shaped = every.ndim == 2 and every.shape[1] == d and len(every)
     require(is_shaped, "weights.relevance", every.shape, f"(windows, {d})")
@@ -76,7 +75,7 @@ def _in_use(options: Options, found: Learned) -> AnyField:
 
 
 def _summed(field: Field, part: Places) -> Sums:
-    """Return the trials of places, in the features' own units."""
+    """Return the trials at places, in the features' own units."""
     points = field.units.restored(part.axes)
     if field.options.bounds is not None:
         points = points.clip(*field.bounds.T)

@@ -1,4 +1,4 @@
-"""A field of a process as plain values and arrays, and back: trials, and what was found."""
+"""A field of a process as plain values and arrays, and back: trials and hyper-parameters."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ VALUES = (
     "rates",
     "seen",
 )
-# What files of earlier releases do not say.
+# Values that files of earlier releases lack.
 USUAL: dict[str, Any] = {"apart": False, "categories": None, "rates": []}
 
 
 def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
-    """Return a field as plain values and arrays, which are sound."""
+    """Return a field as plain values and arrays, validated."""
     options = field.options.checked()
     found, found_at = field.known
     parts = field.sums.distinct().parts
@@ -80,7 +80,7 @@ def stored(field: SmoothField) -> tuple[dict[str, Any], Arrays]:
 
 
 def restored(values: Any, arrays: Arrays) -> SmoothField:
-    """Return the field of these values and arrays, all of which must belong to it."""
+    """Return the field with these values and arrays; unknown arrays are an error."""
     fields = fields_of("values", values, VALUES, USUAL)
     options = restored_options(fields["options"])
     require(options.is_smooth, "method", options.method, "auto and process here")
@@ -98,7 +98,7 @@ def restored(values: Any, arrays: Arrays) -> SmoothField:
 
 
 def _require_levels(field: SmoothField) -> None:
-    """Raise unless the levels of categories are those of the trials."""
+    """Raise unless the levels of categories include those of all trials."""
     points = field.sums.rows().points
     for column in field.features.categories.columns:
         known = np.sort(field.features.categories.codes(column))
@@ -110,14 +110,14 @@ def _require_levels(field: SmoothField) -> None:
 
 
 def restored_rates(values: Any) -> tuple[Rate, ...]:
-    """Return the rates that are not known, by name, with their priors."""
+    """Return the unknown rates by name, with their priors."""
     is_sound = isinstance(values, list) and len(values) <= MOST_RATES
     is_sound = is_sound and all(isinstance(each, list) and len(each) == 3 for each in values)
     require(is_sound, "rates", values, f"at most {MOST_RATES} of a name and two shapes")
     for name, alpha, beta in values:
         is_number = all(type(shape) in (int, float) for shape in (alpha, beta))
         require(isinstance(name, str) and is_number, "rates", name, "names and numbers")
-        Unknown(alpha, beta, name)  # which raises for others
+        Unknown(alpha, beta, name)  # raises if they are invalid
     rates = together(Rate(name, float(alpha), float(beta)) for name, alpha, beta in values)
     require(len(rates) == len(values), "rates", values, "different ones")
     return rates
@@ -145,7 +145,7 @@ def _sums(
 
 
 def _part(left: Arrays, kind: int, d: int, n_classes: int, n_corners: int) -> Part:
-    """Return places with something at each of them."""
+    """Return places, each of which must have trials."""
     points = taken(left, f"{kind}.points", FLOATS, None, d)
     r = len(points)
     require(r and np.isfinite(points).all(), f"{kind}.points", "others", "finite numbers")
@@ -169,7 +169,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _require_contexts(kind: int, context: Floats) -> None:
-    """Raise unless contexts teach something, which allows every outcome."""
+    """Raise unless contexts are informative, so that every outcome is possible."""
     name = f"{kind}.context"
     require(abs(kind) != 1, name, "one coefficient", "none, or two and more")
     is_sound = np.all((context >= 0.0) & (context <= 1.0))
@@ -180,7 +180,7 @@ def _require_contexts(kind: int, context: Floats) -> None:
 
 
 def _require_counted(sums: Sums) -> None:
-    """Raise unless the trials seen are those that places count."""
+    """Raise unless the number of trials seen matches the counts of places."""
     k, unit = sums.n_classes, int(FRACTIONS)
     plain_trials = distorted = 0
     for kind, (part,) in sums.parts.items():
@@ -188,7 +188,7 @@ def _require_counted(sums: Sums) -> None:
         amount = unit * sum(columns[:k]) + sum(columns[k:])
         plain_trials += amount * (kind == 0)
         distorted += amount * (kind != 0)
-    # Fractions of trials under contexts are rounded one by one.
+    # Fractions of trials under contexts are rounded individually.
     slack = sums.size if distorted else 0
     is_sound = abs(plain_trials + distorted - sums.totals.trials) <= slack
     require(is_sound, "seen", sums.totals.trials, "as many as are counted")
@@ -196,11 +196,11 @@ def _require_counted(sums: Sums) -> None:
     require(is_sound, "seen", sums.totals.distorted, "as many as are distorted")
 
 
-# What was found ----------------------------------------------------------------------------
+# Hyper-parameters --------------------------------------------------------------------------
 
 
 def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
-    """Return the field with what was found for trials among its own."""
+    """Return the field with hyper-parameters that were found for all or some of its trials."""
     if found is None:
         require(found_at is None, "found_at", found_at, "nothing where nothing was found")
         return field
@@ -228,7 +228,7 @@ def _with_found(field: SmoothField, found: Any, found_at: Any) -> SmoothField:
 
 
 def _require_wrapped(found: Found, wraps: tuple[str, ...]) -> None:
-    """Raise unless those features wrap around that are said to."""
+    """Raise unless exactly the features in `wraps` wrap around."""
     for component in found.components:
         each = component.scale or ("",) * len(wraps)
         has = tuple(kind if kind in WRAPPED else "" for kind in each)
@@ -236,7 +236,7 @@ def _require_wrapped(found: Found, wraps: tuple[str, ...]) -> None:
 
 
 def _require_positive(found: Found, bounds: Floats) -> None:
-    """Raise if there is the logarithm of a feature that is not positive."""
+    """Raise if a feature on the log scale is not positive."""
     for component in found.components:
         asked = [a for a, kind in enumerate(component.scale) if kind == "log"]
         require(np.all(bounds[asked, 0] > 0.0), "found", "a logarithm", "others here")

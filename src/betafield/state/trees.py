@@ -1,4 +1,4 @@
-"""Named tuples of numbers, words and small arrays as JSON has them, and back by their types."""
+"""Named tuples of numbers, strings and small arrays as JSON values, and back by their types."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from betafield.plain import fields_of, require
 
 T = TypeVar("T")
 
-# Letters of a word; entries of a tuple; numbers of an array.
+# Most characters of a string, entries of a tuple, and numbers of an array.
 MOST_LETTERS, MOST_ENTRIES, MOST_NUMBERS = 64, 1024, 1 << 16
-# Numbers that JSON has no word for.
+# Infinity, which JSON numbers lack.
 ENDLESS = "inf"
 
 
 def told(value: Any) -> Any:
-    """Return a tree as JSON has it.
+    """Return a nested named tuple as JSON values.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def told(value: Any) -> Any:
 
 
 def values_of(name: str, kind: Any, value: Any) -> Any:
-    """Return the tree of a type that JSON tells, or raise.
+    """Return the value of a type that JSON values describe, or raise.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def values_of(name: str, kind: Any, value: Any) -> Any:
 
 
 def _plain(name: str, kind: Any, value: Any) -> Any:
-    """Return a word or a number."""
+    """Return a string or a number."""
     if kind is float:
         is_number = type(value) in (int, float) or value == ENDLESS
         require(is_number and not math.isnan(float(value)), name, value, "numbers")

@@ -1,7 +1,7 @@
 """A field of windows, as plain values and arrays, and back.
 
-A file holds what was given (options), what was seen, and where: the places of each index, and the
-batches that wait, as they are. Indexes are built anew from their places, in the same order.
+A file contains the options, the number of trials seen, and their places: those of each index, and
+those of batches that are not indexed yet. Indexes are rebuilt from their places, in the same order.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ VALUES = (
     "sharing",
     "waiting",
 )
-# Indexes of a forest, each larger than all after it.
+# Most indexes of a forest; each is larger than all after it together.
 MOST_INDEXES = 64
 
 
 class Learned(NamedTuple):
-    """What a model has learned, every part sound, and all of them together."""
+    """The learned state of a model, validated in its parts and as a whole."""
 
     classes: npt.NDArray[Any]
     features: Features
@@ -75,7 +75,7 @@ class Learned(NamedTuple):
 
 
 def stored(field: Field) -> tuple[dict[str, Any], Arrays]:
-    """Return a field as plain values and arrays, which are sound."""
+    """Return a field as plain values and arrays, validated."""
     options = field.options.checked()
     values, arrays = _state(field)
     _require_options(options, learned(values, arrays))
@@ -83,7 +83,7 @@ def stored(field: Field) -> tuple[dict[str, Any], Arrays]:
 
 
 def restored(values: Any, arrays: Arrays) -> Field:
-    """Return the field of these values and arrays, all of which must belong to it."""
+    """Return the field with these values and arrays; unknown arrays are an error."""
     fields = fields_of("values", values, VALUES, {"categories": None})
     options = restored_options(fields["options"])
     found = learned(fields, arrays)
@@ -137,7 +137,7 @@ def _stored_places(name: str, places: Places) -> Arrays:
 
 
 def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
-    """Return what values and arrays say; raise unless it can have been learned."""
+    """Return the learned state in values and arrays; raise if it is impossible."""
     left = dict(arrays)
     features = restored_features(values["n_features"], values["names"], values.get("categories"))
     d, wraps = features.number, restored_options(values["options"]).wraps(features)
@@ -183,7 +183,7 @@ def _units(left: Arrays, d: int, wraps: Wraps) -> units.Units:
 
 
 def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
-    """Return the polynomials counted: all different, the highest coefficient of each 1."""
+    """Return the polynomials of contexts: all distinct, each with largest coefficient 1."""
     lengths = taken(left, "lengths", (np.int64,), None)
     require(lengths.size <= MOST_POLYNOMIALS, "lengths", lengths.size, "fewer")
     is_sound = np.all((lengths >= 3) & (lengths <= bernstein.HIGHEST + 1))
@@ -197,7 +197,7 @@ def _polynomials(left: Arrays) -> tuple[Polynomial, ...]:
 
 
 def _places(left: Arrays, name: str, d: int) -> Places:
-    """Return places, something at each of them; what is infinitely far may be."""
+    """Return places, each with trials; coordinates may be infinite."""
     axes = taken(left, f"{name}.axes", FLOATS, d, None)
     t = axes.shape[1]
     require(t and not np.isnan(axes).any(), f"{name}.axes", "NaN or nothing", "numbers")
@@ -218,24 +218,24 @@ def _shifts(left: Arrays, name: str, t: int) -> Shifts:
     if f"{name}.sizes" not in left:
         return Shifts(values, held)
     size = taken(left, f"{name}.sizes", FLOATS, t)
-    # In units of 2⁻³² they must be int64.
+    # In units of 2⁻³² they must fit an int64.
     is_sound = np.all((size > 0.0) & (size < MOST / FRACTIONS))
     require(is_sound, f"{name}.sizes", "others", "positive ones that can be counted")
     return Shifts(values, held, size)
 
 
 def _require_countable(name: str, counts: npt.NDArray[Any]) -> None:
-    """Raise unless no count is below 0, and each column can be added up."""
+    """Raise if a count is negative or the sum of a column would overflow."""
     require(counts.min(initial=0) >= 0, name, "counts below 0", "others")
     for column in counts:
         require_countable(name, column)
 
 
-# What must hold of all parts together ------------------------------------------------------
+# Consistency of all parts ------------------------------------------------------------------
 
 
 def _require_counted(learned: Learned) -> None:
-    """Raise unless the trials seen are those that places count, the distorted ones among them."""
+    """Raise unless the numbers of trials seen, and distorted, match the counts of places."""
     k, seen = len(learned.classes), learned.seen
     width = max(part.width for part in learned.parts) if learned.parts else 0
     totals = [0] * width
@@ -254,7 +254,7 @@ def _require_counted(learned: Learned) -> None:
 
 
 def _amount(shifts: Shifts) -> int:
-    """Return how much distorted trials count, in units of 2⁻³², whatever their number."""
+    """Return the total weight of distorted trials, in units of 2⁻³², without overflow."""
     units = np.rint(shifts.sizes() * FRACTIONS)
     total = float(np.dot(units, shifts.held))
     require_total("held", total / FRACTIONS, MOST / lattice.UNIT)
@@ -265,7 +265,7 @@ def _amount(shifts: Shifts) -> int:
 
 
 def _require_columns(learned: Learned) -> None:
-    """Raise unless there are the columns of counts that classes and contexts ask for."""
+    """Raise unless the columns of counts are those that classes and contexts require."""
     k, n, is_distorted = len(learned.classes), len(learned.polynomials), learned.seen.distorted > 0
     is_mean = learned.sharing == "mean"
     has_shifts = any(part.shifts is not None for part in learned.parts)
@@ -284,17 +284,17 @@ def _require_columns(learned: Learned) -> None:
 
 
 def _require_mean(counts: npt.NDArray[Any]) -> None:
-    """Raise unless there are trials at each place, and contexts take away no more than them."""
+    """Raise unless each place has trials, and contexts take away no more than these."""
     held = counts[:2].sum(axis=0, dtype=np.float64)
     held += counts[2:4].sum(axis=0, dtype=np.float64) / FRACTIONS
     require(held.all(), "counts", "contexts without trials", "trials")
-    # Weights near 2⁻³² are rounded in one and not in the other.
+    # Weights near 2⁻³² are rounded in one sum and not in the other.
     lost = counts[OTHERS::2].astype(np.float64)
     require(np.all(lost <= 1.125 * lattice.UNIT * held), "counts", "too much lost", "less")
 
 
 def _require_options(options: Options, found: Learned) -> None:
-    """Raise unless options fit what was learned."""
+    """Raise unless options are consistent with the learned state."""
     require_options(options, found.features, len(found.classes))
     require(not options.is_smooth, "method", options.method, "windows here")
 
@@ -303,7 +303,7 @@ def _require_options(options: Options, found: Learned) -> None:
 
 
 def as_field(options: Options, found: Learned) -> Field:
-    """Return the field that has learned this."""
+    """Return the field with this learned state."""
     d = found.units.dimensions
     return Field(
         options,

@@ -1,4 +1,4 @@
-"""What a bandit can pull: named arms, points, or all points between bounds."""
+"""The arms of a bandit: named arms, points, or all points between bounds."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from betafield.decisions.space import Space
 Floats = npt.NDArray[np.float64]
 Point = dict[str, float]
 
-# Every pull asks for the posterior of all points, or for one of every named arm's model.
+# Limits, because every pull computes the posterior of all points, or one per named arm.
 MOST_POINTS, MOST_NAMES = 1 << 20, 1 << 12
-# Candidates of a continuum, of one feature and of more.
+# Candidates of a continuum with one feature, and with more.
 FEW, MANY = 1 << 8, 1 << 10
-# Pulls of one batch: all are kept until their rewards come.
+# Most pulls in one batch, because all are kept until their rewards come.
 MOST_PULLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Arms:
-    """The arms, and the features that tell them and their circumstances apart.
+    """The arms, with their own features and those observed before a pull.
 
     Parameters
     ----------
     names : tuple of str, or None
-        Those of named arms, each of which has its own field.
+        Names of the arms, if they have names; each has its own field.
     points : array of shape (m, c), or None
-        Of others: the points, in the features that are chosen.
+        Otherwise the points, in the features that are chosen.
     chosen, observed : Space or None
         Features of the points, and those that are known before a pull.
     is_continuum : bool
-        Whether the points only stand for all between bounds.
+        Whether the points are candidates that represent a continuum.
     """
 
     names: tuple[str, ...] | None
@@ -49,7 +49,7 @@ class Arms:
 
     @classmethod
     def of(cls, arms: Any, observed: Any, seed: int) -> Arms:
-        """Return the arms that users describe; `seed` places the candidates of a continuum."""
+        """Return the arms that a user describes; `seed` places the candidates of a continuum."""
         if isinstance(arms, Arms):
             return arms
         seen = None if observed is None else Space.of(observed, what="observed", is_plain=True)
@@ -71,12 +71,12 @@ class Arms:
 
     @property
     def n_fields(self) -> int:
-        """How many fields there are to learn."""
+        """The number of fields to learn."""
         return 1 if self.names is None else len(self.names)
 
     @property
     def size(self) -> int:
-        """How many arms a pull chooses from."""
+        """The number of arms that a pull chooses from."""
         return len(self.points) if self.points is not None else self.n_fields
 
     @property
@@ -87,31 +87,31 @@ class Arms:
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """The bounds of all features; without any, arms are as if all pulls were at one point."""
+        """The bounds of all features; if there are none, those of a single point."""
         spaces = (self.chosen, self.observed)
         return [ends for space in spaces if space for ends in space.bounds] or [(0.0, 0.0)]
 
     def rows(self, given: Floats) -> Floats:
-        """Return all features of every point, where this is observed."""
+        """Return all features of every point, given the observed ones."""
         assert self.points is not None
         if not given.size:
             return self.points
         return np.hstack([self.points, np.tile(given, (len(self.points), 1))])
 
     def many(self, n: int) -> Floats:
-        """Return all points, or n of a continuum."""
+        """Return all points, or n points of a continuum."""
         assert self.points is not None
         assert self.chosen is not None
         return self.chosen.sobol(n, 0) if self.is_continuum else self.points
 
     def row_of(self, at: int, given: Floats) -> Floats:
-        """Return all features of an arm, where this is observed."""
+        """Return all features of an arm, given the observed ones."""
         if self.points is not None:
             return np.concatenate([self.points[at], given])
         return given if given.size else np.zeros(1)
 
     def arm(self, at: int) -> Any:
-        """Return what people call an arm: its name, its number, or the point of a continuum."""
+        """Return the arm as users see it: its name, its number, or its point in a continuum."""
         if self.names is not None:
             return self.names[at]
         if not self.is_continuum:
@@ -141,7 +141,7 @@ class Arms:
         return self.names.index(checks.one_of("arm", arm, self.names, rule))
 
     def given(self, x: Any, n: Any) -> tuple[Floats, bool]:
-        """Return what is observed at each pull, a row each, and whether one pull was asked for."""
+        """Return the observed features, one row per pull, and whether a single pull is wanted."""
         if n is not None:
             n = checks.whole("n", n, high=MOST_PULLS)
         if self.observed is None:
@@ -158,7 +158,7 @@ class Arms:
         return np.repeat(rows, n, axis=0), False
 
     def _observations(self, x: Any) -> tuple[Floats, bool]:
-        """Return rows of what is observed, and whether it was one mapping."""
+        """Return the rows of observed features, and whether they were given as one mapping."""
         assert self.observed is not None
         if isinstance(x, Mapping):
             return self.observed.row("x", x)[None], True
@@ -169,7 +169,7 @@ class Arms:
         return np.array(rows), False
 
     def _named(self, x: Any) -> list[Any]:
-        """Return rows of a table, of mappings or of numbers, with the names of their features."""
+        """Return mappings of feature names, from rows of a table, of mappings or of numbers."""
         assert self.observed is not None
         names = self.observed.names
         table = nw.from_native(x, pass_through=True)
@@ -188,7 +188,7 @@ class Arms:
 
 
 def _apart(chosen: Space, observed: Space | None) -> Space:
-    """Return the features that are chosen; none of them can also be observed."""
+    """Return the chosen features, none of which may also be observed."""
     both = set(chosen.names) & set(observed.names) if observed else set()
     if both:
         raise ValueError(f"observed: found {min(both)!r}, which is a feature of the arms")
@@ -196,7 +196,7 @@ def _apart(chosen: Space, observed: Space | None) -> Space:
 
 
 def _is_table(arms: Any) -> bool:
-    """Return whether these are rows of numbers, and not names."""
+    """Return whether these are rows of numbers rather than names."""
     if isinstance(nw.from_native(arms, pass_through=True), nw.DataFrame):
         return True
     if isinstance(arms, np.ndarray):
@@ -235,7 +235,7 @@ def _names(arms: Any) -> tuple[str, ...]:
 
 
 def _has_no_axis(arms: Any) -> bool:
-    """Return whether this is an array without an axis."""
+    """Return whether this is a zero-dimensional array."""
     return isinstance(arms, np.ndarray) and not arms.ndim
 
 

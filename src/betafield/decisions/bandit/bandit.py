@@ -1,4 +1,4 @@
-"""FieldBandit: validates, asks a policy, remembers what was pulled.
+"""`FieldBandit`, which applies a policy and records the pulls.
 
 Arms either have names, and each has its own field over the observed features; or they are points,
 a few or a continuum, and share one field. Either way, what is known about an arm is a posterior
@@ -29,10 +29,11 @@ from betafield.posteriors import Posterior
 
 Floats = npt.NDArray[np.float64]
 
-# How fast chances may change over the diagonal. Among points the best is sought, and a narrow hill
-# that is taken for known is missed for ever; named arms are tried wherever something is observed.
+# How fast success probabilities may change over the diagonal: among points, and for named arms.
+# The best of many points is sought, and a narrow peak that seems known already would never be
+# found; named arms are tried wherever features are observed.
 STEEP, EVEN = 2.5, 1.0
-# Pulls that are prepared at once.
+# Pulls prepared at once.
 BLOCK = 256
 
 
@@ -50,8 +51,8 @@ class FieldBandit:
     observed : mapping, default=None
         Features that are known before a pull and cannot be chosen, with (low, high) for each.
     model : SmoothBetaClassifier, default=None
-        Whose options to use; bounds are those of the features. None: one in which trials count
-        for less the farther they are, see `betafield.decisions.bandit.zoom`.
+        The model whose options to use; bounds are those of the features. None: a field in which
+        trials count for less the further away they are; see `betafield.decisions.bandit.zoom`.
     random_state : int, default=None
         The seed. The same seed and the same history give the same pulls. None: a random seed.
 
@@ -92,8 +93,8 @@ class FieldBandit:
         self.arms = Arms.of(arms, observed, self.seed)
         self.model = model
         steep = STEEP if self.arms.names is None else EVEN
-        # What is believed of each arm that has a field, and as if pending pulls had paid what is
-        # expected of them; None: not known yet.
+        # The fields; and the same as if pending pulls had brought their expected rewards, or None
+        # if that has not been computed.
         self._fields = [blank(model, self.arms.bounds, steep) for _ in range(self.arms.n_fields)]
         self._ahead: list[ArmField] | None = None
         self._pulls = Pulls(self.arms)
@@ -119,7 +120,7 @@ class FieldBandit:
         with writing(self):
             for start in range(0, len(given), BLOCK):
                 some = given[start : start + BLOCK]
-                # A draw heeds no pull that is pending; a bound is lowered by the one before.
+                # Draws ignore pending pulls, but an upper bound is lowered by the pull before.
                 size = len(some) if self.policy == "thompson" else 1
                 for first in range(0, len(some), size):
                     pulls += self._pulled(some, slice(first, first + size))
@@ -209,7 +210,7 @@ class FieldBandit:
     # Choosing.
 
     def _pulled(self, given: Floats, part: slice) -> list[Pull]:
-        """Return pulls where a part of this is observed, none of them aware of the others."""
+        """Return pulls for a part of the observed rows, each independent of the others."""
         fields = self._looking_ahead() if self.policy == "ucb" else self._fields
         rows, first = given[part], self.n_pulls
         at = [levels(self.policy, self.arms, self.seed, first + i) for i in range(len(rows))]
@@ -229,12 +230,12 @@ class FieldBandit:
             return
         found = None
         for each, level in zip(given[part], at, strict=True):
-            if found is None or each.size:  # where nothing is observed it stays the same
+            if found is None or each.size:  # without observed features it stays the same
                 found = fields[0].posterior(self.arms.rows(each))
             yield highest(found, float(level[0])), found.mean()
 
     def _kept(self, scores: Floats, mean: Floats, at: Floats, given: Floats) -> Pull:
-        """Return the pull of the highest score, and wait for its reward."""
+        """Record and return the pull of the arm with the highest score."""
         arm = chosen(scores, self.n_pulls)
         why = (
             f"its {POLICIES[self.policy]}, {scores[arm]:.3g} (the {at[arm]:.4g} quantile; "
@@ -248,7 +249,7 @@ class FieldBandit:
     # Learning.
 
     def _waiting(self, pull: Any) -> list[int]:
-        """Return the numbers of pulls, all of which wait for a reward."""
+        """Return the numbers of pulls, all of which must be pending."""
         alone = isinstance(pull, Pull | Integral)
         pulls = [pull] if alone else checks.items("pull", pull, "a Pull, or a list, is needed")
         numbers = [self._number(each) for each in pulls]
@@ -272,7 +273,7 @@ class FieldBandit:
         return int(number)
 
     def _learned(self, step: Step, ends: npt.NDArray[Any]) -> list[ArmField]:
-        """Return the fields that know what these pulls brought."""
+        """Return the fields after learning the rewards of these pulls."""
         fields, rows, contexts = list(self._fields), self._pulls.rows(step.numbers), step.contexts
         for i, mine in self._pulls.by_field(step.numbers):
             context = contexts if contexts is None or len(contexts) == 1 else contexts[mine]
@@ -280,13 +281,13 @@ class FieldBandit:
         return fields
 
     def _looking_ahead(self) -> list[ArmField]:
-        """Return the fields as if pending pulls had brought what is expected of them."""
+        """Return the fields as if pending pulls had brought their expected rewards."""
         if self._ahead is None:
             self._ahead = self._supposing(self._fields, self._pulls.ledger.pending)
         return self._ahead
 
     def _supposing(self, fields: list[ArmField], numbers: list[int]) -> list[ArmField]:
-        """Return fields as if these pulls had brought what those that were made let expect."""
+        """Return fields as if these pulls had brought their posterior means."""
         ahead = list(fields)
         for i, mine in self._pulls.by_field(numbers):
             rows = self._pulls.rows([numbers[k] for k in mine])
@@ -295,17 +296,17 @@ class FieldBandit:
 
 
 def _replayed(steps: list[Step], model: SmoothBetaClassifier | None) -> list[Step]:
-    """Return the steps in which to learn anew: one, unless it matters in which."""
+    """Return the steps in which to learn the history again: one, unless the steps matter."""
     if _learns_in_steps(model) or any(step.contexts is not None for step in steps):
         return steps
     return [Step([n for step in steps for n in step.numbers], None)] if steps else []
 
 
 def _learns_in_steps(model: SmoothBetaClassifier | None) -> bool:
-    """Return whether what a model says depends on the steps in which it has learned.
+    """Return whether the answers of a model depend on the steps in which it has learned.
 
-    A process has the length scales that were found for up to a tenth of the trials less, and
-    standard deviations are those of the first step.
+    The length scales of a process may be those for up to a tenth fewer trials, and the standard
+    deviations of features are those of the first step.
     """
     if model is None:
         return False

@@ -1,7 +1,7 @@
-"""What is believed of arms: fields that are immutable values.
+"""The posteriors of arms: fields, which are immutable values.
 
-A field learns by making another. `supposing` makes one in which pending pulls have brought what is
-expected of them, a part of a success each; it holds the same sums in whatever order they come.
+Learning returns a new field. `supposing` returns one in which pending pulls have brought their
+expected rewards, a fraction of a success each; its sums do not depend on their order.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ CLASSES = (0, 1)
 
 
 class ArmField(Protocol):
-    """What a bandit asks of a field."""
+    """The interface of a field that a bandit needs."""
 
     def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
-        """Return the field that knows these trials too."""
+        """Return the field after learning these trials."""
 
     def supposing(self, rows: Floats, mean: Floats) -> Self:
-        """Return the field as if a trial at each row had brought its mean."""
+        """Return the field as if a trial at each row had brought its mean reward."""
 
     def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
-        """Return what is believed at some of the points; before the first trial, the prior."""
+        """Return the posterior at some of the points; before the first trial, the prior."""
 
 
 class ModelField:
-    """What a `SmoothBetaClassifier` says, and before its first trial its prior.
+    """The posterior of a `SmoothBetaClassifier`; before its first trial, the prior.
 
-    Supposed trials are counted with the length scales and widths that were learned from those made.
-    Before there are any, nothing is supposed.
+    Supposed trials are counted with the length scales and widths estimated from real ones. Before
+    the first real trial, they are ignored.
 
     Parameters
     ----------
     model : SmoothBetaClassifier
     field : Field or SmoothField, default=None
-        What it has learned, with supposed trials; None: without.
+        The model's field with supposed trials; None if there are none.
 
     Examples
     --------
@@ -67,12 +67,12 @@ class ModelField:
         self._field = field if is_new or field is not None else model.field_
 
     def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
-        """Return the field that knows these trials too."""
+        """Return the field after learning these trials."""
         model = copy.copy(self._model)
         return type(self)(model.partial_fit(rows, ends, classes=CLASSES, context=context))
 
     def supposing(self, rows: Floats, mean: Floats) -> Self:
-        """Return the field as if a trial at each row had brought its mean."""
+        """Return the field as if a trial at each row had brought its mean reward."""
         if self._field is None:
             return self
         ends = np.repeat([[False], [True]], len(rows), axis=1).ravel()
@@ -84,7 +84,7 @@ class ModelField:
         return type(self)(self._model, _supposing(self._field, parts))
 
     def posterior(self, points: Floats, part: slice = slice(None)) -> Posterior:
-        """Return what is believed at some of the points; before the first trial, the prior."""
+        """Return the posterior at some of the points; before the first trial, the prior."""
         if self._field is not None:
             return self._field.posterior(points[part])
         shapes = priors.shapes(self._model.prior, points[part], 2)
@@ -92,7 +92,7 @@ class ModelField:
 
 
 def _supposing(field: AnyField, some: Trials) -> AnyField:
-    """Return the field as if these trials had been made, as smooth and as wide as without them."""
+    """Return the field with these trials added, keeping length scales and widths."""
     if isinstance(field, SmoothField):
         return fitting.supposing(field, some)
     options = field.options._replace(bandwidth=field.width)
@@ -100,7 +100,7 @@ def _supposing(field: AnyField, some: Trials) -> AnyField:
 
 
 def blank(model: Any, bounds: list[tuple[float, float]], lipschitz: float) -> ArmField:
-    """Return a field without trials: with the options of a model, or one that zooms."""
+    """Return a field without trials: with the options of a model, or a `ZoomedField`."""
     if model is None:
         return ZoomedField(bounds, lipschitz)
     if not isinstance(model, SmoothBetaClassifier):

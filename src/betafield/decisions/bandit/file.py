@@ -1,8 +1,8 @@
 """A bandit as plain values and arrays, to save, and back.
 
-A file tells the arms, the options, and all that happened: what every pull was, how it ended, and in
-which steps that was learned. A loaded bandit learns it anew. A file may be anybody's: every value
-is checked before anything is made of it.
+A file contains the arms, the options, and the whole history: every pull, how it ended, and in which
+steps that was learned. A loaded bandit learns it again. Files are untrusted: every value is
+validated before it is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_SEED = (1 << 63) - 1
 
 
 class Saved(NamedTuple):
-    """All that a bandit is."""
+    """The complete state of a bandit."""
 
     policy: str
     seed: int
@@ -59,7 +59,7 @@ def save(path: Any, saved: Saved) -> None:
 
 
 def load(path: Any, make: Callable[[Saved], T]) -> T:
-    """Return what `make` makes of the bandit of a file."""
+    """Return `make(saved)` for the bandit in a file."""
     return load_file(path, KIND, lambda values, arrays: make(_saved(values, arrays)))
 
 
@@ -87,7 +87,7 @@ def _stored_pulls(pulls: Pulls) -> Arrays:
 
 
 def _stored_steps(steps: list[Step]) -> Arrays:
-    """Return what was learned at once, step after step, and under which contexts."""
+    """Return the pulls learned in each step, and their contexts."""
     contexts = [np.empty((0, 0)) if context is None else context for _, context in steps]
     return {
         "step.sizes": np.array([len(numbers) for numbers, _ in steps], dtype=np.int64),
@@ -102,7 +102,7 @@ def _stored_steps(steps: list[Step]) -> Arrays:
 
 def _saved(values: Any, left: Arrays) -> Saved:
     if isinstance(values, dict):
-        values.pop("settled", None)  # which files of earlier releases have
+        values.pop("settled", None)  # present in files of earlier releases
     fields = plain.fields_of("values", values, VALUES)
     seed = whole("seed", fields["seed"], 0, MOST_SEED)
     options = fields["model"]
@@ -140,7 +140,7 @@ def _bounds(names: Any, left: Arrays, name: str) -> dict[str, tuple[float, float
 
 
 def _pulls(arms: Arms, left: Arrays) -> Pulls:
-    """Return all that happened."""
+    """Return the history of pulls."""
     ends = taken(left, "ends", (np.int64,), None)
     n, observed, pulls = len(ends), arms.observed, Pulls(arms)
     possible = bool(((ends >= PENDING) & (ends <= ABANDONED)).all())
@@ -167,7 +167,7 @@ def _require_inside(space: Space, rows: Floats) -> None:
 
 
 def _steps(left: Arrays, ends: Ints) -> list[Step]:
-    """Return the steps, in which every pull with a reward was learned once."""
+    """Return the steps; every pull with a reward must be in exactly one."""
     sizes = taken(left, "step.sizes", (np.int64,), None)
     pulls = taken(left, "step.pulls", (np.int64,), None)
     shapes = taken(left, "step.contexts", (np.int64,), len(sizes), 2)

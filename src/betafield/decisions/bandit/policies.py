@@ -1,17 +1,17 @@
-"""Which arm to pull: a rule for the quantiles of what is believed of all.
+"""Policies: which arm to pull, by a quantile of each arm's posterior.
 
     "thompson"  the arm whose quantile at a random level is highest, θ_a = ppf_a(u): a draw from
-                its posterior. Named arms have a level each. All points have the same: trials are
-                shared by all points near, so what is believed of them rises and falls together,
-                and of a thousand draws by themselves the highest would nearly always be one of
-                the least known points.
+                its posterior. Named arms have one level each. Points all have the same level:
+                neighbouring points share trials, so their posteriors rise and fall together, and
+                the highest of a thousand independent draws would nearly always be one of the
+                least known points.
     "ucb"       the arm whose quantile at the level 1 − 1/(2 + log(1 + t)^1.5) is highest, after t
-                pulls: 0.92 after 100, 0.97 after 10,000. Pulls whose rewards are still to come
-                count as if each had paid what is expected of it, so that a batch does not pull
-                one arm only.
+                pulls: 0.92 after 100, 0.97 after 10,000. Pulls whose rewards are pending count
+                as if each had brought its expected reward, so that a batch does not pull one arm
+                only.
 
-Arms of which equally much is believed take turns; the points of a continuum are in an order that
-spreads over all of it.
+Arms with equal scores take turns; the points of a continuum are in an order that spreads over all
+of it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Each with the name of the quantile by which it decides.
+# Policies, with the description of the quantile they use.
 POLICIES = {"thompson": "draw from its posterior", "ucb": "upper bound"}
 
 
 def levels(policy: str, arms: Arms, seed: int, number: int) -> Floats:
-    """Return the level of each arm's quantile in the pull of this number."""
+    """Return the quantile level of each arm in the pull with this number."""
     if policy == "ucb":
         return np.full(arms.size, 1.0 - 1.0 / (2.0 + np.log1p(number) ** 1.5))
     rng = np.random.default_rng([seed, number])
@@ -53,13 +53,13 @@ def chosen(scores: Floats, number: int) -> int:
 
 
 def highest(belief: Posterior, level: float) -> Floats:
-    """Return the quantiles of all rows that may be the highest; −∞ for the others.
+    """Return the quantiles of all rows that may have the highest; −∞ for the others.
 
-    A quantile is above v where P(π ≤ v) is below q, which is found much sooner than it.
+    A quantile is above v if P(π ≤ v) is below its level, which is much faster to compute.
     """
     mean, std = belief.mean(), belief.std()
     least = belief[int(np.argmax(mean + special.ndtri(level) * std))].ppf(level)
-    # By Cantelli's inequality no quantile is farther above the mean.
+    # By Cantelli's inequality no quantile is further above the mean.
     may = np.flatnonzero(mean + np.sqrt(level / (1.0 - level)) * std >= least - 1e-9)
     may = may[belief[may].cdf(least) <= level + 1e-9]
     scores = np.full(len(mean), -np.inf)

@@ -30,7 +30,7 @@ class Pull(Mapping[str, float]):
     why : str
         Which quantity decided, with its value.
     index : int
-        Which of the arms it is, or in a continuum of its candidates.
+        Index of the arm, or of the candidate in a continuum.
     """
 
     id: int
@@ -50,14 +50,14 @@ class Pull(Mapping[str, float]):
 
 
 class Step(NamedTuple):
-    """Pulls whose rewards were learned at once, and under which contexts (1 or n, p + 1)."""
+    """Pulls whose rewards were learned together, and their contexts (1 or n, p + 1)."""
 
     numbers: list[int]
     contexts: Floats | None
 
 
 class Pulls:
-    """Which arm was pulled, what was observed then, how it ended, and in which steps.
+    """The pulls: arms, observed features, rewards, and the steps in which they were learned.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class Pulls:
 
     @property
     def pending(self) -> list[Pull]:
-        """Those whose rewards are still to come, the oldest first."""
+        """The pulls whose rewards are still to come, the oldest first."""
         return [self.pull(number) for number in self.ledger.pending]
 
     def add(self, at: int, given: Floats, why: str) -> Pull:
-        """Add the pull of an arm, where this is observed."""
+        """Add the pull of an arm, given the observed features."""
         number = self.ledger.ask()
         self.index.append(at)
         self.given.append(given)
@@ -89,29 +89,29 @@ class Pulls:
         return self.pull(number)
 
     def pull(self, number: int) -> Pull:
-        """Return one that is pending."""
+        """Return a pending pull."""
         return self.made(number, self.index[number], self.given[number], self.whys[number])
 
     def made(self, number: int, at: int, given: Floats, why: str) -> Pull:
-        """Return the pull of an arm, which may be a number that is not in the list."""
+        """Return the pull of an arm; its number need not be in the list."""
         features = self.arms.point(self.arms.row_of(at, given))
         return Pull(number, self.arms.arm(at), features, why, at)
 
     def learn(self, step: Step, ends: Sequence[int]) -> None:
-        """Say what pulls brought."""
+        """Record the rewards of pulls."""
         self.steps.append(step)
         self._end(step.numbers, ends)
 
     def abandon(self, numbers: Sequence[int]) -> None:
-        """Expect no reward of these any more."""
+        """Record that these pulls will have no reward."""
         self._end(numbers, [ABANDONED] * len(numbers))
 
     def rows(self, numbers: Sequence[int]) -> Floats:
-        """Return all features of these pulls, one row each."""
+        """Return all features of these pulls, one row per pull."""
         return np.array([self.arms.row_of(self.index[n], self.given[n]) for n in numbers])
 
     def by_field(self, numbers: Sequence[int]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-        """Yield each field that these pulls tell of, with which of them do."""
+        """Yield each field that these pulls belong to, with the indices of its pulls."""
         named = self.arms.names is not None
         fields = np.array([self.index[n] if named else 0 for n in numbers], dtype=np.intp)
         for each in np.unique(fields).tolist():

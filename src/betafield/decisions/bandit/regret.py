@@ -18,7 +18,7 @@ from betafield import checks
 Floats = npt.NDArray[np.float64]
 Truth = Callable[[Floats], Floats]
 
-# Points among which the best of a continuum is sought.
+# Points among which to look for the best of a continuum.
 POINTS = 1 << 13
 
 
@@ -28,9 +28,9 @@ class Regret:
     Parameters
     ----------
     cumulative : array of shape (runs, n)
-        After each pull of each run.
+        Cumulative regret after each pull of each run.
     label : str, default=""
-        What it is the regret of.
+        The name of the bandit.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def simulate(
         other object with `arms`, `pull` and `update`.
     truth : callable
         The success probabilities at rows of features: of shape (m,), or (m, K) for K named arms.
-        If there are no features it receives one row without meaning.
+        If there are no features, it receives a single dummy row.
     n : int
         Number of pulls.
     seeds : iterable of int, default=range(5)
@@ -170,7 +170,7 @@ def _bandit(made: Any) -> Any:
 
 
 def _run(bandit: Any, truth: Truth, n: int, seed: int, batch: int, delay: int) -> Floats:
-    """Return the regret of every pull of one run."""
+    """Return the regret of each pull of one run."""
     rng = np.random.default_rng([seed, 0])
     observed, luck = _observations(bandit.arms, n, rng), rng.uniform(size=n)
     best = _best(bandit.arms, truth, observed)
@@ -194,7 +194,7 @@ def _observations(arms: Any, n: int, rng: np.random.Generator) -> Floats | None:
 
 
 def _chances(arms: Any, truth: Truth, pulls: list[Any], observed: Floats | None) -> Floats:
-    """Return the chances of the arms pulled."""
+    """Return the success probabilities of the arms pulled."""
     if arms.names is None:
         return _asked(arms, truth, np.array([list(pull.features.values()) for pull in pulls]))
     chances = _asked(arms, truth, np.zeros((len(pulls), 1)) if observed is None else observed)
@@ -202,7 +202,7 @@ def _chances(arms: Any, truth: Truth, pulls: list[Any], observed: Floats | None)
 
 
 def _asked(arms: Any, truth: Truth, rows: Floats) -> Floats:
-    """Return the chances at rows of features: (m,), or (m, K) for K named arms."""
+    """Return the true probabilities at rows of features: (m,), or (m, K) for K named arms."""
     shape = (len(rows),) if arms.names is None else (len(rows), len(arms.names))
     found = checks.finite("truth", truth(rows), shape=shape)
     checks.require_all((found >= 0.0) & (found <= 1.0), "truth", found, "chances are from 0 to 1")
@@ -210,7 +210,7 @@ def _asked(arms: Any, truth: Truth, rows: Floats) -> Floats:
 
 
 def _best(arms: Any, truth: Truth, observed: Floats | None) -> Floats:
-    """Return the highest chance there was at each pull."""
+    """Return the highest success probability available at each pull."""
     if arms.names is not None:
         chances = _asked(arms, truth, np.zeros((1, 1)) if observed is None else observed)
         return np.asarray(np.max(chances, axis=1))
@@ -222,7 +222,7 @@ def _best(arms: Any, truth: Truth, observed: Floats | None) -> Floats:
 
 
 def _closer(arms: Any, truth: Truth) -> Floats:
-    """Return all points, or those of a continuum that are ever closer to its best."""
+    """Return all points, or points of a continuum that have closed in on its best."""
     points: Floats = arms.many(POINTS)
     if arms.is_continuum:
         pattern = arms.chosen.shares(points) - 0.5

@@ -1,16 +1,16 @@
-"""A field for trials that flock together: the nearer a trial, the more it says.
+"""A field for trials that cluster: the nearer a trial, the more it counts.
 
-A bandit pulls where it pays, so that trials crowd around the best point and are few elsewhere. One
-width for all points is then too wide in the crowd, whose edge it cannot tell from its middle, and
-too narrow elsewhere, where every small window must be tried for itself. So every point has windows
-of widths Δ = 1/2, 1/4, …, 1/64 and 0 around it, in shares of the domain's diagonal, and what they
-hold is taken in from the outside: the sums s of the trials begin with nothing, and ring after ring
+A bandit pulls where rewards are high, so trials cluster around the best point and are few
+elsewhere. A single width is then too wide within the cluster, whose edge it cannot tell from its
+middle, and too narrow elsewhere, where every small window would need its own trials. So every point
+has windows of widths Δ = 1/2, 1/4, …, 1/64 and 0, as fractions of the domain's diagonal, which are
+combined from the outside in: the sums s of the trials begin at 0, and ring by ring
 
     s ← (s + trials within Δ, but not within the next width) / (1 + n (L Δ)²),
 
-n being the trials that s + … amounts to. For trials at a distance Δ are off by L Δ or so: however
-many, they count for no more than 1 / (L Δ)² trials at the point itself, which count in full. A
-crowd far away thus leaves a point as unknown as it is.
+where n is the number of trials in s + …. Because trials at a distance Δ are biased by about L Δ,
+they count for at most 1 / (L Δ)² trials at the point itself, however many they are; trials at the
+point count in full. A distant cluster thus does not make a point seem better known than it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ZoomedField:
-    """A field whose trials count for less the farther they are from a point. It is immutable.
+    """An immutable field whose trials count for less the further they are from a point.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ZoomedField:
 
     Examples
     --------
-    A crowd of 400 trials says much where it is, and elsewhere little:
+    A cluster of 400 trials is informative where it is, but hardly elsewhere:
 
     >>> X = np.concatenate([np.linspace(0.19, 0.21, 400), [0.7, 0.9]])[:, None]
     >>> field = ZoomedField([(0, 1)]).learned(X, np.array([1] * 400 + [0] * 2))
@@ -72,21 +72,21 @@ class ZoomedField:
         self._units = Units(low, np.where(high > low, high - low, np.inf))
         self._field: Field | None = None
         self._supposed: tuple[Places, ...] = ()
-        # The points last asked for, what their windows hold, and what that says: a bandit asks for
-        # the same again.
+        # The points of the last query, the sums over their windows, and the posterior, because a
+        # bandit repeats its queries.
         self._known: tuple[Floats, Floats, Posterior] | None = None
 
     def learned(self, rows: Floats, ends: npt.NDArray[Any], context: Any = None) -> Self:
-        """Return the field that knows these trials too."""
+        """Return the field after learning these trials."""
         grown = copy.copy(self)
         model = copy.copy(self._model).partial_fit(rows, ends, classes=(0, 1), context=context)
         field = model.field_
-        assert isinstance(field, Field)  # of windows, for their width is given
+        assert isinstance(field, Field)  # a field of windows, because their width is given
         grown._model, grown._field, grown._known = model, field, None
         return grown
 
     def supposing(self, rows: Floats, mean: Floats) -> Self:
-        """Return the field as if a trial at each row had brought its mean, a part of a success."""
+        """Return the field as if a trial at each row had brought its mean reward."""
         parts = np.rint(np.stack([1.0 - mean, mean]) * FRACTIONS).astype(np.int64)
         more, grown = Places(self._units.axes(rows), parts), copy.copy(self)
         grown._supposed = (*self._supposed, more)
@@ -107,14 +107,14 @@ class ZoomedField:
         return points, sums, self._read(points, sums)
 
     def _sums(self, points: Floats) -> Floats:
-        """Return what the window of each width and point holds."""
+        """Return the sums over the windows of each width and point."""
         if self._field is None:
             return np.zeros((len(self._widths), len(points), 2))
         scaled, windows = self._units.scaled(points), self._field.windows
         return np.array([windows.sums(scaled, width) for width in self._widths], dtype=np.float64)
 
     def _with(self, sums: Floats, points: Floats, supposed: tuple[Places, ...]) -> Floats:
-        """Return what windows hold together with supposed trials."""
+        """Return the sums over windows with supposed trials added."""
         if not supposed:
             return sums
         scaled, metric = self._units.scaled(points), metric_code("euclidean", points.shape[1])
@@ -124,9 +124,9 @@ class ZoomedField:
         return both
 
     def _read(self, points: Floats, sums: Floats) -> Posterior:
-        """Return the posteriors of points whose windows hold this."""
+        """Return the posteriors of points, given the sums over their windows."""
         decoder = Decoder(2) if self._field is None else self._field.decoder
-        total: Any = np.zeros(sums.shape[1:])  # parts of trials, which are read as whole ones are
+        total: Any = np.zeros(sums.shape[1:])  # fractions of trials, decoded like whole ones
         for share, outer, inner in zip(self._shares, sums, sums[1:], strict=False):
             total += outer - inner
             total /= 1.0 + decoder.size(total)[:, None] * (self._lipschitz * share) ** 2

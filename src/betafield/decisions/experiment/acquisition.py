@@ -1,6 +1,6 @@
-"""How much each candidate is worth testing next: one function per strategy.
+"""Acquisition functions, one per strategy: the value of testing each candidate next.
 
-Every function returns one score per candidate, and the words for it.
+Every function returns one score per candidate, and a description of it.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 
-# Cosines that a drawn field is made of.
+# Cosines per drawn field.
 WAVES = 32
-# Draws after which the second leader is the second of the first draw.
+# Draws after which the second leader is the runner-up of the first draw.
 MOST_DRAWS = 32
-# Powers of a score to which draws are in proportion, and how often the wide one is taken. With 4, 8
-# and 64 for all draws errors are larger; with 16 alone, one run in 24 missed a part of a circle.
+# Candidates are drawn in proportion to SHARP or, with probability LOOKS_FURTHER, WIDE powers of
+# their scores. With 4, 8 or 64 for all draws, errors are larger; with 16 alone, one run in 24
+# missed a part of a circle.
 SHARP, WIDE, LOOKS_FURTHER = 16.0, 2.0, 1 / 8
-# Candidates whose band is asked for.
+# Candidates whose band is computed.
 SHORT_LIST = 8
-# Numbers that are held at once.
+# Numbers held in memory at once.
 BLOCK = 1 << 20
 
 
 class Scores(NamedTuple):
-    """What candidates are worth, and what that is.
+    """The scores of candidates, and their description.
 
     Parameters
     ----------
     values : array of shape (m,)
     quantity : str
     power : float or None
-        A candidate is drawn in proportion to this power of its value; None: the highest is taken.
+        A candidate is drawn in proportion to this power of its score; None takes the highest.
     """
 
     values: Floats
@@ -58,7 +59,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class Belief:
-    """A posterior, whose moments are computed once."""
+    """A posterior whose moments are computed once."""
 
     posterior: Posterior
 
@@ -80,9 +81,9 @@ class Belief:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a score depends on: a field, a goal, and candidates with what is believed of them.
+    """What a score depends on: a field, a goal, and candidates with their posterior.
 
-    `ask` returns that; it is called if a score needs it.
+    `ask` returns the posterior; it is called only if a score needs it.
     """
 
     space: Space
@@ -94,14 +95,14 @@ class Scene:
 
     @cached
     def posterior(self) -> Posterior:
-        """What is believed of π at the candidates."""
+        """The posterior of π at the candidates."""
         return self.ask()
 
     @cached
     def gain(self) -> Floats:
-        """By how much a trial is expected to lower the variance of the goal's threshold.
+        """The expected reduction of the variance of the goal's threshold by a trial.
 
-        What is drawn for it depends on the trials that the field knows, so that all asks of a round
+        Its random numbers depend on the number of trials in the field, so all asks of a round
         share it.
         """
         rng = np.random.default_rng([self.seed, self.field.totals.trials])
@@ -109,33 +110,33 @@ class Scene:
 
     @property
     def points(self) -> Floats:
-        """The candidates as the field knows them."""
+        """The candidates as the field takes them, with category codes."""
         return self.space.coded(self.rows, categories_of(self.field))
 
     @cached
     def shares(self) -> Floats:
-        """The candidates in shares of the space."""
+        """The candidates as fractions of the sides of the space."""
         return self.space.shares(self.rows)
 
     @cached
     def belief(self) -> Belief:
-        """What is believed of π."""
+        """The posterior of π with its moments."""
         return Belief(self.posterior)
 
     @cached
     def seen(self) -> Belief:
-        """What is believed of what the goal is about."""
+        """The posterior of the quantity that the goal is about."""
         seen = self.goal.seen(self.posterior)
         return self.belief if seen is self.posterior else Belief(seen)
 
     @cached
     def above(self) -> Floats:
-        """How probable it is that this is above the goal's level."""
+        """The probability that this quantity is above the goal's level."""
         return self.seen.posterior.prob_above(self.goal.p)
 
     @cached
     def reaches(self) -> list[tuple[float, Floats]]:
-        """How far trials reach along each feature, in shares of the space, with weights."""
+        """How far trials reach along each feature, as fractions of the sides, with weights."""
         columns = categories_of(self.field)
         return [
             (weight, self.space.reached(reach, columns)) for weight, reach in self.field.reaches
@@ -143,13 +144,13 @@ class Scene:
 
 
 def variance(scene: Scene, _: Rng) -> Scores:
-    """Posterior variance × volume that a trial reaches: the error that it can take away."""
+    """Posterior variance × the volume that a trial reaches: the error that it can remove."""
     volume = volumes(scene.reaches, scene.shares)
     return Scores(scene.belief.var * volume, "posterior variance × volume within reach")
 
 
 def volumes(reaches: list[tuple[float, Floats]], shares: Floats) -> Floats:
-    """Return which share of the space lies within reach of each point, as if that were a box.
+    """Return the share of the space within reach of each point, taken to be a box.
 
     Examples
     --------
@@ -164,12 +165,12 @@ def volumes(reaches: list[tuple[float, Floats]], shares: Floats) -> Floats:
 
 
 def boundary(scene: Scene, rng: Rng) -> Scores:
-    """How unsure it is on which side of the level π is; drawn in proportion to a power of it.
+    """Uncertainty about the side of the level on which π is; drawn in proportion to a power of it.
 
     P(π > p) (1 − P(π > p)) is high all along the boundary, however many trials are there, so that
-    trials lie on both sides of it and show where it is. A low power wastes trials far off, where
-    the score is low but where most of the space is; the highest score alone would test one place
-    only. Now and then a low power looks further, lest a part of the boundary be overlooked.
+    trials lie on both sides of it and locate it. A low power wastes trials far from it, where the
+    score is low but most of the space lies; the highest score alone would test one place only.
+    Occasionally a low power looks further, so that no part of the boundary is overlooked.
     """
     above, p = scene.above, scene.goal.p
     quantity = f"P(π > {p}) · P(π < {p})"
@@ -178,18 +179,18 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
 
 
 def threshold(scene: Scene, _: Rng) -> Scores:
-    """By how much a trial is expected to lower the variance of the threshold."""
+    """Return how much a trial is expected to reduce the variance of the threshold."""
     return Scores(scene.gain, "expected reduction of the threshold's variance, in sides squared,")
 
 
 def entropy(scene: Scene, _: Rng) -> Scores:
-    """Bits by which a trial is expected to lower the entropy of {π(x) > p}."""
+    """Return how much a trial is expected to reduce the entropy of {π(x) > p}, in bits."""
     bits = information(scene.seen.mean, scene.seen.std, scene.above, scene.goal.p)
     return Scores(bits, f"expected entropy reduction of {{π > {scene.goal.p}}}, in bits,")
 
 
 def information(mean: Floats, std: Floats, above: Floats, p: float) -> Floats:
-    """Return what the outcome of a trial tells of whether π > p, in bits.
+    """Return the mutual information between the outcome of a trial and π > p, in bits.
 
     With q = P(π > p) and m₁, m₀ the means of π above and below p,
 
@@ -220,7 +221,7 @@ def _bits(p: Floats) -> Floats:
 
 
 def thompson(scene: Scene, rng: Rng) -> Scores:
-    """Field drawn from the posterior; in a comparison, half the time its second leader wins."""
+    """Return a field drawn from the posterior; half of a comparison's asks test a second leader."""
     drawn = scene.goal.sign * fields(scene, 1, rng)[0]
     if hasattr(scene.goal, "points") and len(drawn) > 1 and rng.random() < 0.5:
         drawn = _without_leader(scene, int(np.argmax(drawn)), drawn, rng)
@@ -228,7 +229,7 @@ def thompson(scene: Scene, rng: Rng) -> Scores:
 
 
 def _without_leader(scene: Scene, leader: int, drawn: Floats, rng: Rng) -> Floats:
-    """Return another draw in which another point leads, or this one without its leader."""
+    """Return a draw in which another point leads, or this draw without its leader."""
     for again in fields(scene, MOST_DRAWS, rng):
         if np.argmax(again) != leader:
             return np.asarray(again)
@@ -238,7 +239,7 @@ def _without_leader(scene: Scene, leader: int, drawn: Floats, rng: Rng) -> Float
 
 
 def many_fields(scene: Scene, rng: Rng, n: int) -> Floats:
-    """Return `fields`, some at a time."""
+    """Return n `fields`, computed in blocks."""
     most = max(1, BLOCK // (WAVES * len(scene.rows)))
     return np.concatenate([fields(scene, min(most, n - i), rng) for i in range(0, n, most)])
 
@@ -246,8 +247,8 @@ def many_fields(scene: Scene, rng: Rng, n: int) -> Floats:
 def fields(scene: Scene, n: int, rng: Rng) -> Floats:
     """Return n functions drawn from the posterior, at the candidates.
 
-    At each point π has the posterior's mean and variance, as a Beta read in logits; from point to
-    point it changes over how far trials reach, for so far they are shared.
+    At each point π has the posterior's mean and variance, as a Beta distribution approximated on
+    the logit scale. Its correlation length is the reach of a trial.
     """
     mean = scene.belief.mean.clip(1e-9, 1.0 - 1e-9)
     size = np.maximum(mean * (1.0 - mean) / np.maximum(scene.belief.var, 1e-15) - 1.0, 1e-3)
@@ -259,7 +260,7 @@ def fields(scene: Scene, n: int, rng: Rng) -> Floats:
 
 
 def _noise(scene: Scene, n: int, rng: Rng) -> Floats:
-    """Return n smooth functions of standard normal values that change over a trial's reach."""
+    """Return n smooth standard normal functions whose correlation length is a trial's reach."""
     _, reach = max(scene.reaches, key=operator.itemgetter(0))
     scaled = scene.shares / reach
     waves = rng.standard_normal((n, scaled.shape[1], WAVES))
@@ -271,9 +272,9 @@ def _noise(scene: Scene, n: int, rng: Rng) -> Floats:
 def ucb(scene: Scene, _: Rng) -> Scores:
     """Upper end of the finite-sample band, with the model's own `lipschitz`.
 
-    The band's guarantee is for trials placed without looking at outcomes. These are not: it is
-    used as a measure of what may be, not as a promise. It takes much longer than a posterior, so
-    it is asked for where the posterior's mean + 2σ is highest only.
+    The band's guarantee is for trials placed without looking at outcomes. These are not, so it is
+    used as an optimistic estimate, not as a guarantee. It takes much longer than a posterior, so it
+    is computed only where the posterior's mean + 2σ is highest.
     """
     sign = scene.goal.sign
     may_be = sign * scene.belief.mean + 2.0 * scene.belief.std
@@ -283,7 +284,8 @@ def ucb(scene: Scene, _: Rng) -> Scores:
     except ValueError as error:
         raise ValueError(f"strategy: found 'ucb', which needs a band; {error}") from error
     low, high = bands.intervals(scene.field.units.scaled(scene.points[best]))
-    # Ends are often equal, 1 above all; of equals the better goes first, and the others last.
+    # Upper ends are often equal, above all 1; ties are broken by the posterior, and candidates
+    # without a band come last.
     values = 1e-9 * may_be - 1.0
     values[best] += 1.0 + (high if sign > 0 else 1.0 - low)
     end = "upper end" if sign > 0 else "1 − lower end"

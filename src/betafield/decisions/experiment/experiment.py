@@ -1,4 +1,4 @@
-"""Experiment: validates, asks where to test next, remembers what was told."""
+"""`Experiment`, which asks where to test next and records what it is told."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Trials of one batch: all are kept until they are told.
+# Most trials in one batch, because all are kept until they are told.
 MOST_TRIALS = 1 << 20
 UNASKED = "told without being asked for"
 
@@ -38,7 +38,7 @@ class Experiment:
     ----------
     space : mapping of str to (low, high), Log, Integer or list of levels
         The features of a trial and their bounds. Levels are categories to the model: each has its
-        own effect on what all share.
+        own effect, added to the field that all share.
     goal : Everywhere, LevelSet, Maximize, Minimize or Compare
         What the trials are for.
     model : SmoothBetaClassifier, default=None
@@ -143,7 +143,7 @@ class Experiment:
         return trials[0] if n is None else trials
 
     def _held(self, fixed: Any) -> Floats:
-        """Return the values that are fixed, NaN for those to be chosen."""
+        """Return the fixed values, NaN for those to choose."""
         values = self._space.some("fixed", {} if fixed is None else fixed)
         for name in self._space.observed:
             if name not in values:
@@ -208,7 +208,7 @@ class Experiment:
             self._history.abandon(number)
 
     def _number(self, trial: Any) -> int | None:
-        """Return the number of the pending trial that is meant; None: a new one is."""
+        """Return the number of the pending trial that is meant; None for a new trial."""
         claim = claimed(trial, self._space.names)
         if claim is None:
             return None
@@ -308,7 +308,7 @@ class Experiment:
         lipschitz = checks.positive("lipschitz", scene.field.options.lipschitz)
         try:
             bands = scene.field.bands(lipschitz, LEVEL, simultaneous=True)
-        except ValueError:  # no guarantee is known for trials such as this model has learned from
+        except ValueError:  # there is no guarantee for the kind of trials that this model has seen
             return None
         low, high = bands.intervals(scene.field.units.scaled(scene.points))
         return {"level": LEVEL, "lipschitz": lipschitz, **self._goal.proven(low, high)}
@@ -350,7 +350,7 @@ class Experiment:
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
         space, strategy = saved.space, saved.strategy
-        # Levels had thresholds once, as if they were numbers.
+        # In files of earlier releases, levels could have thresholds, as if they were numbers.
         if strategy == "threshold" and "threshold" not in saved.goal.possible(space):
             strategy = "boundary"
         experiment = cls(
@@ -371,7 +371,7 @@ class Experiment:
 
 
 class Parts(NamedTuple):
-    """What an experiment is made of, for those who keep its trials elsewhere (`replaying`)."""
+    """The parts of an experiment, for code that stores its trials elsewhere (`replaying`)."""
 
     space: Space
     learner: Learner
@@ -380,11 +380,11 @@ class Parts(NamedTuple):
 
 
 def parts(experiment: Experiment) -> Parts:
-    """Return what an experiment is made of: whoever changes it has to hold its lock."""
+    """Return the parts of an experiment; changing them requires its lock."""
     return Parts(experiment._space, experiment._learner, experiment._placing, experiment._history)
 
 
-# What is given, checked -------------------------------------------------------------------
+# Validation of arguments ------------------------------------------------------------------
 
 
 def _checked_goal(goal: Any) -> Goal:

@@ -1,7 +1,7 @@
 """An experiment as plain values and arrays, to save, and back.
 
-What the model had learned when the round began (`learner`) is stored, and checked, as in its own
-file: by `betafield.state`. It learns anew the trials that came since.
+The model as it was when the round began (`learner`) is stored and validated as in its own file, by
+`betafield.state`. It learns the trials since then again when the experiment is loaded.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ T = TypeVar("T")
 KIND = "Experiment"
 VALUES = ("blank", "families", "goal", "model", "observed", "options", "space")
 OPTIONS = ("seed", "spread", "strategy")
-# Before the names of arrays that are the model's.
+# Prefix of the names of the model's arrays.
 MODEL = "model."
 STATES = ("pending", "told", "abandoned")
-# Sets of unknown rates that contexts may have.
+# Most sets of unknown rates in contexts.
 MOST_FAMILIES = 64
 
 
 class Saved(NamedTuple):
-    """All that an experiment is."""
+    """The complete state of an experiment."""
 
     space: Space
     goal: Goal
@@ -77,7 +77,7 @@ def save(path: Any, saved: Saved) -> None:
 
 
 def load(path: Any, make: Callable[[Saved], T]) -> T:
-    """Return what `make` makes of the experiment of a file."""
+    """Return `make(saved)` for the experiment in a file."""
     return load_file(path, KIND, lambda values, arrays: make(_saved(values, arrays)))
 
 
@@ -120,14 +120,14 @@ def _stored(history: History, d: int) -> Arrays:
 
 
 def _coefficients(context: Any) -> npt.NDArray[np.float64]:
-    """Return the coefficients of a context; under unknown rates those at all corners."""
+    """Return the coefficients of a context; with unknown rates, those at all corners."""
     if isinstance(context, ContextFamily):
         return np.asarray(context.corners).ravel()
     return np.empty(0) if context is None else context
 
 
 def _families(history: History) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """Return the sets of unknown rates there are, and which of them each trial has; −1: none."""
+    """Return the sets of unknown rates, and the index of each trial's set, −1 if it has none."""
     each = [c.rates if isinstance(c, ContextFamily) else None for c in history.contexts]
     known = list(dict.fromkeys(rates for rates in each if rates is not None))
     which = [-1 if rates is None else known.index(rates) for rates in each]
@@ -135,7 +135,7 @@ def _families(history: History) -> tuple[list[Any], npt.NDArray[np.int64]]:
 
 
 def _context(coefficients: npt.NDArray[np.float64], rates: tuple[Rate, ...] | None) -> Any:
-    """Return the context of a trial that a file tells."""
+    """Return the context of a trial in a file, validated."""
     if rates is None:
         return checked_context(coefficients[None], 1) if coefficients.size else None
     number = 2 ** len(rates)
@@ -147,7 +147,7 @@ def _context(coefficients: npt.NDArray[np.float64], rates: tuple[Rate, ...] | No
 
 
 def _history(left: Arrays, space: Space, since: list[int], families: list[Any]) -> History:
-    """Return the trials that arrays tell, after a look at each; these were told last."""
+    """Return the trials in arrays, validated; those in `since` were told last."""
     rows = _rows(left, space)
     t = len(rows)
     states = taken(left, "states", (np.int8,), t)
@@ -173,7 +173,7 @@ def _history(left: Arrays, space: Space, since: list[int], families: list[Any]) 
 
 
 def _in_order(told: list[int], last: list[int]) -> list[int]:
-    """Return the trials that were told, these last."""
+    """Return the trials that were told, with `last` at the end."""
     late = set(last)
     is_sound = len(late) == len(last) and late <= set(told)
     require(is_sound, "since", "others", "trials that were told")
@@ -182,14 +182,14 @@ def _in_order(told: list[int], last: list[int]) -> list[int]:
 
 def _rows(left: Arrays, space: Space) -> npt.NDArray[np.float64]:
     rows: npt.NDArray[np.float64] = taken(left, "rows", (np.float64,), None, len(space.names))
-    # Trials at the edge were once asked for up to the rounding error of a side beyond it.
+    # Earlier releases could ask for trials beyond the edge by the rounding error of a side.
     inside = (rows >= space.low) & (rows <= np.maximum(space.high, space.low + space.side))
     require(inside.all(), "rows", "some outside the space", "those inside")
     return np.minimum(rows, space.high)
 
 
 def _cut(left: Arrays, name: str, lengths: str, kind: Any, t: int) -> list[npt.NDArray[Any]]:
-    """Return t pieces of an array, as long as another one says."""
+    """Return t pieces of an array, with the lengths given by another array."""
     sizes = taken(left, lengths, (np.int64,), t)
     whole_array = taken(left, name, (kind,), None)
     ends = np.cumsum(sizes)
@@ -200,7 +200,7 @@ def _cut(left: Arrays, name: str, lengths: str, kind: Any, t: int) -> list[npt.N
 
 def _options(values: Any) -> dict[str, Any]:
     if isinstance(values, dict):
-        values.pop("is_default", None)  # which files of earlier releases have
+        values.pop("is_default", None)  # present in files of earlier releases
     options = fields_of("options", values, OPTIONS)
     whole("seed", options["seed"], 0, (1 << 63) - 1)
     return options
@@ -216,7 +216,7 @@ def _space(values: Any, observed: Any) -> Space:
 
 
 def _told(name: str, side: Side) -> list[Any]:
-    """Return a side as JSON has it: its ends, and what else there is to know."""
+    """Return a side as JSON values: its ends, and its levels or its kind if it is not plain."""
     more = list(side.levels) if side.kind == "levels" else side.kind
     return [name, side.low, side.high, *([more] if more else [])]
 

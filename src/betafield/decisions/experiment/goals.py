@@ -8,7 +8,7 @@ Each goal measures its remaining uncertainty in its own unit, and is reached onc
     Maximize     expected shortfall, E[max π] − E[π(best)]; Minimize is its mirror image
     Compare      probability that another point is better
 
-These are statements about the posterior: true under the model, wherever trials were placed.
+These are statements about the posterior: they hold under the model, wherever trials were placed.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 PLAIN = ("random", "sobol")
-# That of intervals and bands.
+# The level of intervals and bands.
 LEVEL = 0.95
-# Draws of the field by which a status is told: over a space, and at compared points.
+# Draws of the field for a status: over a space, and at compared points.
 DRAWS, COMPARED = 1 << 7, 1 << 12
-# Fields by which a threshold is told.
+# Draws of the field for a threshold.
 THRESHOLDS = 2_000
 
 
 class View(NamedTuple):
-    """Candidates that are spread evenly over a space, and what is believed of them.
+    """Candidates spread evenly over a space, and their posterior.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class View(NamedTuple):
     rows : array of shape (m, d)
     posterior : Posterior of m rows
     draws : callable
-        n → array of shape (n, m): π in n fields drawn from the posterior.
+        Maps n to an array of shape (n, m): π in n fields drawn from the posterior.
     field : Field or SmoothField
-        What believes it.
+        The field whose posterior it is.
     seed : int
-        Of the experiment.
+        The experiment's seed.
     """
 
     space: Space
@@ -68,7 +68,7 @@ class View(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What a goal says of some posteriors: what is known, how unsure, and in which words."""
+    """The answer of a goal: what is known, how uncertain it is, and what that number means."""
 
     known: dict[str, Any]
     unsure: float
@@ -92,31 +92,31 @@ class Goal:
         object.__setattr__(self, "within", checks.share("within", self.within))
 
     def only(self, space: Space) -> Floats | None:  # noqa: ARG002
-        """Return the only points that may be asked for; None: all of the space."""
+        """Return the only points that may be asked for; None for the whole space."""
         return None
 
     def possible(self, space: Space) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the strategies that can be named."""
+        """Return the allowed strategies."""
         return self.strategies
 
     def usual(self, space: Space, is_smooth: bool) -> str:  # noqa: ARG002
-        """Return the strategy that is taken if none is named; `is_smooth`: by a process."""
+        """Return the default strategy; `is_smooth` if the model has a process."""
         return self.strategies[0]
 
     def seen(self, posterior: Posterior) -> Posterior:
-        """Return the distribution of what the goal is about."""
+        """Return the distribution of the quantity that the goal is about."""
         return posterior
 
     def known(self, view: View) -> Known:
-        """Return what is known at candidates that are spread evenly over the space."""
+        """Return the answer to the goal, from candidates spread evenly over the space."""
         raise NotImplementedError
 
     def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
-        """Return what follows where π is between these at all candidates."""
+        """Return what follows if π lies between these bounds at all candidates."""
         return {"widest": float((high - low).max())}
 
     def ratio(self, unsure: float, d: int) -> float:
-        """Return the trials needed over those told, by the rate at which one gets surer."""
+        """Return the trials needed divided by those told, by the rate at which error shrinks."""
         return float((unsure / self.within) ** (d + 2))
 
 
@@ -136,7 +136,7 @@ class Everywhere(Goal):
     strategies: ClassVar[tuple[str, ...]] = ("variance", *PLAIN)
 
     def known(self, view: View) -> Known:
-        """Return the range of the means, and the root of the mean variance."""
+        """Return the range of the posterior means, and the root of the mean variance."""
         mean = view.posterior.mean()
         error = float(np.sqrt(view.posterior.var().mean()))
         told = {"lowest": float(mean.min()), "highest": float(mean.max())}
@@ -184,29 +184,29 @@ class LevelSet(Goal):
         checks.flag("anchored", self.anchored)
 
     def possible(self, space: Space) -> tuple[str, ...]:
-        """Return the strategies that can be named: thresholds are those of one feature."""
+        """Return the allowed strategies; "threshold" needs a single numeric feature."""
         is_line = self._is_line(space) and self.has_threshold
         return tuple(name for name in self.strategies if is_line or name != "threshold")
 
     def usual(self, space: Space, is_smooth: bool) -> str:
-        """Return the strategy that is taken if none is named; `is_smooth`: by a process."""
+        """Return the default strategy; `is_smooth` if the model has a process."""
         return "threshold" if is_smooth and "threshold" in self.possible(space) else "boundary"
 
     @staticmethod
     def _is_line(space: Space) -> bool:
-        """Return whether there is one feature, which is a number."""
+        """Return whether there is a single, numeric feature."""
         return len(space.names) == 1 and not space.levelled
 
     @property
     def has_threshold(self) -> bool:
-        """Whether the success probability that is meant reaches the level at one π only."""
+        """Whether the success probability under the context reaches the level at one π only."""
         if self.under is None:
             return True
         steps, ends = np.diff(self.under), sorted((self.under[0], self.under[-1]))
         return bool(np.all(steps >= 0) or np.all(steps <= 0)) and ends[0] < self.p < ends[1]
 
     def crossing(self, field: AnyField, seed: int) -> Threshold:
-        """Return where a field of one feature crosses the level."""
+        """Return where a field with one feature crosses the level."""
         from betafield.answers.thresholds import threshold
         from betafield.process.noise import Seed
 
@@ -215,14 +215,14 @@ class LevelSet(Goal):
         return threshold(field, self.p, *where, THRESHOLDS, Seed((seed,)))
 
     def seen(self, posterior: Posterior) -> Posterior:
-        """Return the distribution of the success probability that is meant."""
+        """Return the distribution of the success probability under the goal's context."""
         return posterior if self.under is None else posterior.under(np.array([self.under]))
 
     def known(self, view: View) -> Known:
-        """Return the share of the space above the level; of one feature, where it crosses it.
+        """Return the share of the space above the level and, with one feature, the crossing.
 
-        The crossing is the median of the threshold, told with its 95 % interval and with the
-        probability that it is not within the space.
+        The crossing is the median of the threshold, with its 95 % interval and the probability
+        that it lies outside the space.
         """
         above = self.seen(view.posterior).prob_above(self.p)
         told: dict[str, Any] = {"share_above": float(above.mean())}
@@ -237,7 +237,7 @@ class LevelSet(Goal):
         return Known(told, wrong, f"the expected share of the space on the wrong side of {self.p}")
 
     def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
-        """Return the shares of the candidates that are above the level, and below it, for sure."""
+        """Return the shares of candidates that are certainly above, and below, the level."""
         if self.under is not None:
             low, high = bernstein.image(np.array(self.under), low, high)
         return {
@@ -264,7 +264,7 @@ class Maximize(Goal):
     sign: ClassVar[float] = 1.0
 
     def known(self, view: View) -> Known:
-        """Return the best point, its mean and interval, and by how much another may be better."""
+        """Return the best point, its mean and interval, and the expected shortfall."""
         best = int(np.argmax(self.sign * view.posterior.mean()))
         low, high = view.posterior[best].interval(LEVEL)
         told = {
@@ -278,7 +278,7 @@ class Maximize(Goal):
         return Known(told, shortfall, f"the expected distance of π at the best from its {word}")
 
     def proven(self, low: Floats, high: Floats) -> dict[str, Any]:
-        """Return the share of the candidates that may still be the best."""
+        """Return the share of candidates that may still be the best."""
         best, least = (high, low) if self.sign > 0 else (-low, -high)
         return {"may_be_best": float(np.mean(best >= least.max()))}
 
@@ -335,7 +335,7 @@ class Compare(Goal):
         return rows
 
     def known(self, view: View) -> Known:
-        """Return how probable it is of each point that it is the best."""
+        """Return the probability of each point to be the best."""
         won = (
             np.bincount(np.argmax(view.draws(COMPARED), axis=1), minlength=len(view.rows))
             / COMPARED
@@ -346,7 +346,7 @@ class Compare(Goal):
     proven = Maximize.proven
 
     def ratio(self, unsure: float, d: int) -> float:  # noqa: ARG002
-        """Return the trials needed over those told: differences in standard errors go as √t."""
+        """Return the trials needed divided by those told; z-scores of differences grow as √t."""
         from scipy.special import ndtri
 
         now = float(ndtri(1.0 - unsure))
@@ -359,7 +359,7 @@ NAMES: dict[str, type[Goal]] = {
 
 
 def stored(goal: Goal) -> dict[str, Any]:
-    """Return a goal as JSON has it.
+    """Return a goal as JSON values.
 
     Examples
     --------
@@ -379,7 +379,7 @@ def _plain(value: Any) -> Any:
 
 
 def restored(values: Any) -> Goal:
-    """Return the goal that JSON tells.
+    """Return the goal with these JSON values.
 
     Examples
     --------

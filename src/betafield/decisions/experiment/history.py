@@ -96,12 +96,12 @@ def _value(name: Any, value: Any) -> Any:
 
 
 def _is_level(value: Any) -> bool:
-    """Return whether this can only be a level of a feature, which is no number."""
+    """Return whether this is not a number, so that it can only be a level of a feature."""
     return isinstance(value, str | bool | np.bool_)
 
 
 def claimed(trial: Any, names: Sequence[str]) -> tuple[Any, Mapping[str, Any]] | None:
-    """Return the id of the trial that is meant, and the values told with it; None: a new one.
+    """Return the id of the trial that is meant and the values given with it; None if it is new.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def claimed(trial: Any, names: Sequence[str]) -> tuple[Any, Mapping[str, Any]] |
 
 
 def is_same(values: Mapping[str, Any], point: Mapping[str, Any]) -> bool:
-    """Return whether these are the values of a point, and all of them."""
+    """Return whether these are exactly the values of a point."""
     return values.keys() == point.keys() and all(
         _is_value(values[name]) and bool(values[name] == point[name]) for name in point
     )
@@ -133,7 +133,7 @@ def _is_value(value: Any) -> bool:
 
 
 class History:
-    """What was asked, told and abandoned, in the order of asking.
+    """The trials that were asked, told and abandoned, in the order of asking.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class History:
         self.rows: list[Floats] = []
         self.whys: list[str] = []
         self.contexts: list[Context | None] = []
-        # Numbers of those told, in the order of telling.
+        # Numbers of the trials told, in the order of telling.
         self._told: list[int] = []
 
     def __len__(self) -> int:
@@ -169,34 +169,34 @@ class History:
         return self.ledger.ask()
 
     def tell(self, number: int, outcome: bool, context: Context | None = None) -> None:
-        """Say how a pending trial ended."""
+        """Record the outcome of a pending trial."""
         self.ledger.end([number], [SUCCESS if outcome else FAILURE])
         flat = context.reshape(-1) if isinstance(context, np.ndarray) else context
         self.contexts[number] = flat
         self._told.append(number)
 
     def abandon(self, number: int) -> None:
-        """Say that a pending trial will not be made."""
+        """Record that a pending trial will not be made."""
         self.ledger.end([number], [ABANDONED])
 
     def told_rows(self, start: int = 0) -> Floats:
-        """Return where trials were told, in the order of telling, from one on."""
+        """Return the points of the trials told, in the order of telling, from `start` on."""
         return self._stacked(self.rows[number] for number in self._told[start:])
 
     def last_told(self, n: int) -> list[int]:
-        """Return the numbers of the n trials that were told last."""
+        """Return the numbers of the last n trials told."""
         return self._told[len(self._told) - n :]
 
     def last_told_rows(self, n: int) -> Floats:
-        """Return where the n trials are that were told last."""
+        """Return the points of the last n trials told."""
         return self._stacked(self.rows[number] for number in self.last_told(n))
 
     def pending_rows(self, more: Sequence[Floats] = ()) -> Floats:
-        """Return where pending trials are, and these behind them."""
+        """Return the points of pending trials, followed by `more`."""
         return self._stacked([*(self.rows[number] for number in self.ledger.pending), *more])
 
     def about(self, number: int) -> dict[str, Any]:
-        """Return what is known of a trial, but where it is."""
+        """Return what is known about a trial, except its point."""
         context = self.contexts[number]
         return {
             "id": number,

@@ -1,10 +1,10 @@
 """The model of an experiment, which learns trial by trial.
 
-A model that learns how near is near takes longer to ask after a trial than one that only counts
-it. Where the candidates of every ask are to be asked after every trial, that is too long, and one
-trial in many changes little: the next trials are chosen by what was known when a round began
-(`Learner.field`), and a round ends once there are more than 1/64 new trials. Up to 64 trials, every
-trial begins one.
+A model that estimates its length scales takes longer to query after a new trial than one that only
+counts it. Querying all candidates again after every trial would take too long, and one trial among
+many changes little. So trials are chosen by the field as it was when a round began
+(`Learner.field`), and a round ends once the trials have grown by more than 1/64. Up to 64 trials,
+every trial begins a round.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from betafield.trials import Features
 
 Floats = npt.NDArray[np.float64]
 
-# Trials of a round, in shares of those before it.
+# Trials in a round, as a fraction of those before it.
 ROUND = 1 / 64
 
 
 class Learner:
-    """A model for a space, that of the user or one by default.
+    """A model for a space, the user's or the default one.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ class Learner:
     Attributes
     ----------
     model : SmoothBetaClassifier
-        It knows all trials.
+        The model with all trials.
     field : Field or SmoothField, or None
-        What the next trial is chosen by: what was learned when the round began. None: nothing was.
+        The field when the round began, by which the next trial is chosen. None if there was none.
     n_since : int
-        Trials that came since then.
+        Number of trials since then.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Learner:
 
     @classmethod
     def of(cls, model: Any, space: Space) -> Learner:
-        """Return a learner with a copy of the model, or with one by default."""
+        """Return a learner with a copy of the model, or with the default model."""
         if model is None:
             return cls(_usual(space), space, space.levelled)
         if not isinstance(model, SmoothBetaClassifier):
@@ -95,7 +95,7 @@ class Learner:
         return cls(own, space, columns)
 
     def learn(self, row: Floats, outcome: bool, context: Context | None) -> None:
-        """Teach the model one trial, or raise and change nothing."""
+        """Teach the model one trial; if this raises, nothing has changed."""
         model, X = copy.copy(self.model), self._space.labelled(row[None], self._columns)
         if not has_learned(model):
             model.partial_fit(X, [outcome], classes=[False, True], context=context)
@@ -107,10 +107,10 @@ class Learner:
     def learn_all(
         self, rows: Floats, outcomes: Sequence[bool], contexts: Sequence[Context | None]
     ) -> None:
-        """Teach the model trials that were told one after the other, or raise and change nothing.
+        """Teach the model several trials in order; if this raises, nothing has changed.
 
-        The same as `learn` for each, many times as fast: trials between which neither a round
-        begins nor anything is found anew are learned together.
+        The result is that of `learn` for each, but much faster: trials are learned together as long
+        as no round begins and nothing is estimated again between them.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class Learner:
             raise
 
     def _together(self) -> int:
-        """Return how many trials change nothing but sums, and the one after them."""
+        """Return how many trials can be learned together, because they only change sums."""
         if self.field is None:
             return 1
         now = self.model.field_
@@ -144,13 +144,13 @@ class Learner:
         limits = [before + ROUND * before]
         if isinstance(now, SmoothField):
             limits.append(GROWTH * now.served_at.trials)
-        # The one that passes a limit comes alone, so that no rounding error moves it.
+        # The trial that passes a limit is learned alone, so that rounding cannot move it.
         return max(1, math.floor((min(limits) - trials) / FRACTIONS) - 1)
 
     def _learn_some(
         self, rows: Floats, outcomes: Sequence[bool], contexts: Sequence[Context | None]
     ) -> None:
-        """Teach trials of which only the last may begin a round."""
+        """Teach some trials, of which only the last may begin a round."""
         if len(rows) == 1:
             self.learn(rows[0], outcomes[0], contexts[0])
             return
@@ -163,14 +163,17 @@ class Learner:
         self._look(model.field_, len(rows))
 
     def _look(self, now: AnyField, n: int = 1) -> None:
-        """Begin a round, or go on with it, after n trials."""
+        """Begin a new round if it is time, after n more trials."""
         self.n_since += n
         if self.field is None or _is_quick(now) or _outgrows(now, self.field):
             self.field, self.n_since = now, 0
 
 
 def _by_kind(contexts: Sequence[Context | None]) -> Iterator[tuple[list[int], Any]]:
-    """Return which trials have contexts of one kind, and those: none, so many, or of rates."""
+    """Yield the trials whose contexts are of one kind, with these contexts.
+
+    The kinds are: none, a number of coefficients, or a single context with unknown rates.
+    """
     kinds: dict[Any, list[int]] = {}
     for i, context in enumerate(contexts):
         kinds.setdefault(_kind(context, i), []).append(i)
@@ -181,14 +184,14 @@ def _by_kind(contexts: Sequence[Context | None]) -> Iterator[tuple[list[int], An
 
 
 def _kind(context: Context | None, i: int) -> Any:
-    """Return what contexts that are learned together have in common."""
+    """Return the key of contexts that can be learned together."""
     if isinstance(context, np.ndarray):
         return context.size
     return None if context is None else ("family", i)
 
 
 def _is_quick(field: AnyField) -> bool:
-    """Return whether windows have a width that need not be learned."""
+    """Return whether the field has windows of a width that need not be estimated."""
     return not (isinstance(field, SmoothField) or field.is_learned)
 
 
@@ -203,8 +206,8 @@ def categories_of(field: AnyField) -> tuple[int, ...]:
 
 
 def _usual(space: Space) -> SmoothBetaClassifier:
-    """Return the model by default."""
-    # Ranks would be those of places that the experiment itself has chosen.
+    """Return the default model."""
+    # Ranks would reflect the places that the experiment itself has chosen.
     numeric = _numeric(space, space.levelled)
     each = ["log" if space.sides[a].kind == "log" else "range" for a in numeric]
     model = SmoothBetaClassifier(scale=each if "log" in each else "range")
@@ -213,12 +216,12 @@ def _usual(space: Space) -> SmoothBetaClassifier:
 
 
 def _numeric(space: Space, columns: tuple[int, ...]) -> list[int]:
-    """Return the features that are numbers to a model."""
+    """Return the features that are numeric to a model."""
     return [a for a in range(len(space.names)) if a not in columns]
 
 
 def _prepared(model: SmoothBetaClassifier, space: Space) -> tuple[int, ...]:
-    """Tell a model without trials of the space, and return which features are categories to it."""
+    """Adapt a model without trials to the space, and return the features that are categories."""
     columns = _categorical(model.categorical_features, space)
     numeric = _numeric(space, columns)
     if model.bounds is None and numeric:
@@ -236,13 +239,13 @@ def _prepared(model: SmoothBetaClassifier, space: Space) -> tuple[int, ...]:
 
 
 def _of_numbers(values: Any, space: Space, numeric: list[int]) -> Any:
-    """Return an option with an entry per feature without those of levels, if it has some."""
+    """Return an option without its entries for features with levels, if it has one per feature."""
     is_each = isinstance(values, list | tuple | np.ndarray) and len(values) == len(space.names)
     return [values[a] for a in numeric] if is_each else values
 
 
 def _categorical(asked: Any, space: Space) -> tuple[int, ...]:
-    """Return the features with levels that are to be categories: all, unless others are named."""
+    """Return the features with levels that become categories: all, unless some are named."""
     columns = columns_of(asked, (), space.names, len(space.names))
     if isinstance(asked, str):
         columns = space.levelled
@@ -257,12 +260,12 @@ def _categorical(asked: Any, space: Space) -> tuple[int, ...]:
 
 
 def has_learned(model: SmoothBetaClassifier) -> bool:
-    """Return whether a model has seen a trial."""
+    """Return whether a model has seen any trial."""
     return hasattr(model, "n_trials_")
 
 
 def _require_fitting(model: SmoothBetaClassifier, space: Space) -> None:
-    """Raise unless what the model has learned is of this space."""
+    """Raise unless a fitted model matches this space."""
     if model.n_features_in_ != len(space.names):
         raise ValueError(
             f"model: found one with {model.n_features_in_} features; the space has "

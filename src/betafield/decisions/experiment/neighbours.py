@@ -1,4 +1,4 @@
-"""How far points are from the nearest of many that come one by one."""
+"""Distances to the nearest of many points that arrive one by one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class Neighbours:
-    """Points in trees of which each is larger than all after it together.
+    """Points in trees of decreasing size.
 
-    A tree is built anew when as many points have come as it holds, so that each point is put into
-    a tree log₂ t times, and there are at most log₂ t trees to ask.
+    A tree is rebuilt once as many points have arrived as it holds, so each point enters a tree at
+    most log₂ t times, and there are at most log₂ t trees to search.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Neighbours:
 
     @property
     def sizes(self) -> list[int]:
-        """How many points each tree holds."""
+        """The number of points per tree."""
         return [tree.n for tree in self._trees]
 
     def add(self, points: Floats) -> None:
@@ -46,7 +46,7 @@ class Neighbours:
         self._trees.append(cKDTree(points))
 
     def distances(self, points: Floats) -> Floats:
-        """Return the distance of each point from the nearest; infinite if there are none."""
+        """Return the distance of each point to the nearest one; infinite if there are none."""
         found = np.full(len(points), np.inf)
         for tree in self._trees:
             np.minimum(found, tree.query(points)[0], out=found)

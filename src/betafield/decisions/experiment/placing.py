@@ -1,13 +1,13 @@
-"""Where to test next: candidates, what each is worth, and the one to take.
+"""Where to test next: candidates, their scores, and the choice.
 
-1. Candidates: a scrambled Sobol set, the same in every ask, with the values that are fixed.
-2. Their posteriors, by the model; what each is worth by the strategy (`acquisition`).
-3. The one that is worth most, or one drawn in proportion; and again among points around it.
+1. The candidates are a scrambled Sobol set, the same in every ask, with fixed values inserted.
+2. The model gives their posteriors, and the strategy their scores (`acquisition`).
+3. The one with the highest score is taken, or one is drawn in proportion; then this is repeated
+   among points around it.
 
-Trials that the posterior does not know, those that are pending and those of the round (`learner`),
-are kept away from: what a candidate is worth shrinks with its distance to them, where trials are
-shared. Everything drawn comes from the seed and the number of trials before, so that nothing is to
-be remembered.
+Trials that the posterior does not include, pending ones and those of the round (`learner`), repel:
+the score of a candidate shrinks with its distance to them, within the reach of a trial. All random
+numbers come from the seed and the number of earlier trials, so no other state is needed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-# A new generator each time, all alike.
+# Returns a new generator with the same seed on every call.
 Dice = Callable[[], np.random.Generator]
 
 
 class Unknown(NamedTuple):
-    """Trials (n, d) that the posterior does not know: told in this round, and pending."""
+    """Trials (n, d) that the posterior does not include: told in this round, and pending."""
 
     told: Floats
     pending: Floats
@@ -57,15 +57,15 @@ class Placing:
     strategy : str
         One of the goal's.
     spread : float
-        The least distance from earlier trials, in shares of the sides.
+        The least distance from earlier trials, as a fraction of the sides.
     seed : int
     near : int, default=32
-        Points around the best candidate that are tried, too.
+        Number of points to try around the best candidate.
 
     Attributes
     ----------
     only : array of shape (m, d), or None
-        The points that are compared, if they are all there is to choose from.
+        The points to compare, if there are no others to choose from.
     """
 
     space: Space
@@ -75,15 +75,15 @@ class Placing:
     seed: int
     near: int = 32
     only: Floats | None = field(init=False)
-    # What was computed for the ask before, and the trials told until then.
+    # Computed for the last ask; and the trials told up to then.
     _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
     _standing: StandingPoints | None = field(default=None, init=False)
     _told: Neighbours = field(default_factory=Neighbours, init=False)
-    # What was found last, and from what: an ask that was prepared finds it again.
+    # The last result with its inputs, so that an ask that was prepared finds it.
     _found: tuple[AnyField, tuple[int, int, bytes, bytes], tuple[Floats, str]] | None = field(
         default=None, init=False
     )
-    # What the trials of a round leave of the scores of its candidates, and how many they are.
+    # Factors on the candidates' scores due to trials of the round, and the number of these trials.
     _left: tuple[Scene, int, Floats] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -91,12 +91,12 @@ class Placing:
 
     @cached
     def candidates(self) -> Floats:
-        """The points among which every ask looks first."""
+        """The candidates that every ask considers first."""
         return self.space.candidates(self.seed) if self.only is None else self.only
 
     @property
     def start(self) -> int:
-        """Trials that are spread over the space before much is known."""
+        """The number of trials that are spread over the space before much is known."""
         return 4 * (1 + len(self.space.names)) if self.only is None else len(self.only)
 
     def next(
@@ -113,9 +113,9 @@ class Placing:
         learner : Learner
         history : History
         held : array of shape (d,)
-            Values that are fixed; NaN for those to be chosen.
-        batch : list of what this returned
-            What will be pending before it.
+            Fixed values; NaN for those to choose.
+        batch : list of earlier results
+            Points of the same batch, which will be pending too.
         """
         k = len(history) + len(batch)
         pending = history.pending_rows([row for row, _ in batch])
@@ -134,11 +134,11 @@ class Placing:
         return self._found[2]
 
     def overview(self, field: AnyField) -> Scene:
-        """Return the candidates and their posteriors, nothing fixed."""
+        """Return the candidates and their posteriors, with nothing fixed."""
         return self._at(field, self.candidates)
 
     def _dice(self, k: int) -> Dice:
-        """Return what makes generators for the ask after k trials."""
+        """Return the factory of generators for the ask after k trials."""
         return lambda: np.random.default_rng([self.seed, k])
 
     def _plain(
@@ -153,7 +153,7 @@ class Placing:
         elif strategy == "random":
             rows = self.space.rows(rng.random((len(self.candidates), len(held))))
         else:
-            # Of those that come next, the first that is far enough.
+            # With a spread, more than one is needed to find one that is far enough.
             rows = self.space.sobol(len(self.candidates) if self.spread else 1, self.seed, k)
         rows = np.where(np.isnan(held), rows, held)
         return np.asarray(rows[int(np.argmax(allowed(rows)))])
@@ -166,7 +166,7 @@ class Placing:
         unknown: Unknown,
         dice: Dice,
     ) -> tuple[Floats, str]:
-        """Return the point that the strategy finds best, and why."""
+        """Return the point that the strategy chooses, and why."""
         scene = self.scene(field, held)
         row, value, scores = self._pick(scene, allowed(scene.rows), unknown, dice)
         n = len(scene.rows)
@@ -181,11 +181,11 @@ class Placing:
     def _pick(
         self, scene: Scene, may: Bools, unknown: Unknown, dice: Dice
     ) -> tuple[Floats, float, Scores]:
-        """Return the candidate to take, what it is worth, and what all are worth."""
+        """Return the candidate to take, its score, and the scores of all."""
         scores = STRATEGIES[self.strategy](scene, dice())
         worth = scores.values
         if scores.power is not None:
-            # The highest of log-scores with Gumbel noise is drawn in proportion to scores.
+            # The maximum of log-scores plus Gumbel noise is a draw in proportion to scores.
             noise = dice().spawn(1)[0].gumbel(size=len(worth))
             worth = scores.power * _log(worth) + noise
         if self.only is None and self.strategy != "thompson":
@@ -195,7 +195,7 @@ class Placing:
         return scene.rows[best], float(scores.values[best]), scores
 
     def scene(self, field: AnyField, held: Floats) -> Scene:
-        """Return the candidates with what is fixed, computed once after each tell."""
+        """Return the candidates with fixed values inserted, computed once after each tell."""
         key = held.tobytes()
         if self._last is None or self._last[0] is not field or self._last[1] != key:
             rows, free = self.candidates, np.isnan(held)
@@ -210,7 +210,7 @@ class Placing:
         return self._last[2]
 
     def _points(self, rows: Floats) -> StandingPoints:
-        """Return the points that are asked for, which are mostly those of the ask before."""
+        """Return the points to query, reusing those of the last ask if they are the same."""
         if self._standing is None or not np.array_equal(self._standing.rows, rows):
             self._standing = StandingPoints(rows)
         return self._standing
@@ -220,7 +220,7 @@ class Placing:
         return Scene(self.space, field, self.goal, rows, ask, self.seed)
 
     def _around(self, row: Floats, held: Floats, rng: np.random.Generator) -> Floats:
-        """Return the row and points around it, about as far as its neighbours are."""
+        """Return the row and points around it, about as far away as neighbouring candidates."""
         free = np.isnan(held)
         reach = len(self.candidates) ** (-1.0 / np.count_nonzero(free))
         steps = rng.uniform(-reach, reach, (self.near, len(row)))
@@ -229,11 +229,11 @@ class Placing:
         return np.where(free, rows, row)
 
     def _apart(self, scene: Scene, unknown: Unknown) -> Floats:
-        """Return what is left of scores near trials that are not known: the distance, up to 1."""
+        """Return the factors on scores near trials that the posterior does not include."""
         return self._after_round(scene, unknown.told) * self._between(scene, unknown.pending)
 
     def _after_round(self, scene: Scene, told: Floats) -> Floats:
-        """Return what the trials of the round leave, one after the other, as there may be many."""
+        """Return the factors due to trials of the round, which are applied one after the other."""
         if self._last is None or scene is not self._last[2]:
             return self._between(scene, told)
         if self._left is None or self._left[0] is not scene:
@@ -245,10 +245,10 @@ class Placing:
         return left
 
     def _between(self, scene: Scene, rows: Floats) -> Floats:
-        """Return the product of the distances to rows, each up to 1.
+        """Return the product of the distances to rows, each at most 1.
 
-        They are measured in how far trials are shared: their reach, but at most the width by
-        theory, because a process shares trials over less than its length scales once it has many.
+        The unit is the reach of a trial, but at most the theoretical width, because with many
+        trials the influence of one extends over less than the process's length scales.
         """
         widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
         (_, reach), *_ = scene.reaches
@@ -258,7 +258,7 @@ class Placing:
     def _allowed(
         self, distances: Callable[[Floats], Floats] | None, pending: Floats, rows: Floats
     ) -> Bools:
-        """Return which rows may be asked for: none that is pending, none nearer than `spread`."""
+        """Return which rows may be asked for: not pending, and no nearer than `spread`."""
         same = (rows[:, None, :] == pending).all(axis=2)
         if self.only is not None:
             times = same.sum(axis=1)
@@ -278,7 +278,7 @@ class Placing:
         return np.asarray(free)
 
     def _rooms(self, history: History, pending: Floats) -> Callable[[Floats], Floats] | None:
-        """Return how far rows are from all trials, in shares; None if it does not matter."""
+        """Return the function of distances from all trials, as fractions; None if not needed."""
         if not self.spread:
             return None
         self._told.add(self.space.shares(history.told_rows(start=sum(self._told.sizes))))
@@ -297,7 +297,7 @@ def _log(values: Floats) -> Floats:
 
 
 def _matching(rows: Floats, held: Floats) -> Floats:
-    """Return the points of a comparison that have these values."""
+    """Return the compared points that have these fixed values."""
     found: Floats = rows[((rows == held) | np.isnan(held)).all(axis=1)]
     if not len(found):
         raise ValueError("fixed: found values that none of the compared points has")

@@ -1,8 +1,9 @@
-"""An experiment from the list of what happened, without asking again.
+"""An experiment rebuilt from the list of what happened, without asking again.
 
 What an experiment asks next is a function of its seed and of its list of trials, in the order in
-which they were asked and told. Whoever keeps that list elsewhere (a database) adds to an experiment
-what was asked and what ended; the model learns of many outcomes at once, when it is next asked.
+which they were asked and told. Code that stores that list elsewhere (in a database) adds to an
+experiment what was asked and how it ended; the model learns all new outcomes at once when it is
+next needed.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ class Replay:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many trials were told, are pending, and were abandoned."""
+        """The numbers of told, pending and abandoned trials."""
         return self._parts.history.ledger.counts()
 
     @property
     def is_learned(self) -> bool:
-        """Whether the model knows all outcomes."""
+        """Whether the model has learned all outcomes."""
         return not self._unlearned
 
     def state(self, number: int) -> str:
@@ -71,15 +72,15 @@ class Replay:
         return self._parts.history.ledger.pending
 
     def outcome(self, number: int) -> bool | None:
-        """Return whether it was a success; None unless that was told."""
+        """Return whether a trial was a success; None if it was not told."""
         return self._parts.history.ledger.outcome(number)
 
     def row(self, number: int) -> Floats:
-        """Return where a trial is."""
+        """Return the coordinates of a trial."""
         return self._parts.history.rows[number]
 
     def why(self, number: int) -> str:
-        """Return why it is there."""
+        """Return why a trial was placed there."""
         return self._parts.history.whys[number]
 
     def point(self, number: int) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class Replay:
         return self._parts.space.point(self.row(number))
 
     def checked_row(self, values: Any) -> Floats:
-        """Return the coordinates of a trial that somebody else chose; raise if it has none."""
+        """Return the coordinates of a trial chosen elsewhere; raise if it is not in the space."""
         return self._parts.space.row("values", values)
 
     def add_all(self, rows: Sequence[Floats], whys: Sequence[str]) -> list[int]:
@@ -96,10 +97,10 @@ class Replay:
             return [self._parts.history.add(*each) for each in zip(rows, whys, strict=True)]
 
     def end_all(self, ends: Sequence[tuple[int, bool | None, Context | None]]) -> None:
-        """Say how pending trials ended, in this order: number, outcome, context.
+        """Record how pending trials ended, in this order, each as (number, outcome, context).
 
-        An outcome None: the trial will not be made. The model learns of the others when it is next
-        asked.
+        The outcome None means that the trial will not be made. The model learns the others when it
+        is next needed.
         """
         history = self._parts.history
         with writing(self._experiment):
@@ -112,7 +113,7 @@ class Replay:
                     self._unlearned.append((number, outcome, context))
 
     def learned(self) -> Experiment:
-        """Return the experiment, whose model knows all outcomes."""
+        """Return the experiment with a model that has learned all outcomes."""
         experiment = self._experiment
         with writing(experiment):
             if self._unlearned:
@@ -130,10 +131,10 @@ class Replay:
         return self.learned().ask(n, fixed=fixed)
 
     def prepare(self) -> None:
-        """Find now what the next ask would have to find first.
+        """Compute the result of the next ask in advance.
 
-        Nothing is done unless a trial has ended since the last ask: whoever asks usually tells
-        before the next ask, which then is another one.
+        Nothing is done unless a trial has ended since the last ask, because most users tell an
+        outcome before they ask again, which changes the result.
         """
         is_plain = self._parts.placing.strategy in PLAIN
         if is_plain or self._parts.space.observed or not self._has_news:
@@ -141,11 +142,11 @@ class Replay:
         self._has_news = False
         experiment = self.learned()
         free = np.full(len(self._parts.space.names), np.nan)
-        # Placing keeps what it finds, which the ask finds again unless something happens before it.
+        # Placing keeps its result, and the next ask reuses it unless something happens before.
         with writing(experiment):
             self._parts.placing.next(self._parts.learner, self._parts.history, free, [])
 
 
 def _rows(contexts: Sequence[Context | None]) -> list[Any]:
-    """Return contexts in the shape in which they are learned."""
+    """Return contexts in the shape that the learner takes."""
     return [c[None] if isinstance(c, np.ndarray) and c.ndim == 1 else c for c in contexts]

@@ -1,4 +1,4 @@
-"""The posterior at points that are asked for after every trial."""
+"""The posterior at points that are queried after every trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class StandingPoints:
-    """Points whose posterior is the field's, with what can be kept from one trial to the next.
+    """Points to query repeatedly, keeping from one trial to the next what can be reused.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class StandingPoints:
         return field.posterior(self.rows, self._sums)
 
     def _sums(self, windows: Forest, queries: Floats, width: float) -> npt.NDArray[np.int64]:
-        """Return what windows hold; what is known of them is, if queries are those of before."""
+        """Return sums over windows, reusing earlier ones if the queries are the same."""
         from betafield.windows import Standing
 
         if self._asked is None or not np.array_equal(self._asked.queries, queries):

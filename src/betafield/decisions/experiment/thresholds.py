@@ -1,14 +1,14 @@
-"""Placing trials so that a threshold is known soon: by its expected variance after one more.
+"""Placing trials for a threshold: by its expected variance after one more trial.
 
-Fields are drawn from the joint posterior, made monotone, and each has a threshold t_s. A trial at x
-would succeed with probability q_s = q(π_s(x)), and after it draws would weigh q_s or 1 − q_s: with
-q̄ the mean of q_s,
+Fields are drawn from the joint posterior and made monotone, and each has a threshold t_s. A trial
+at x would succeed with probability q_s = q(π_s(x)), and after it draws would have weight q_s or
+1 − q_s: with q̄ the mean of q_s, the expected variance is
 
     V(x) = q̄ Var_{w ∝ q}(t) + (1 − q̄) Var_{w ∝ 1−q}(t),
 
-and the trial that lowers the variance most is the one to make. q is that of the trials so far, on
-average, because the next one will be distorted as they were: if half of the answers are guesses, a
-trial tells most where π is high.
+and the trial that lowers it most is made next. q is the average context of the trials so far,
+because the next one will be distorted as they were: if half of the answers are guesses, a trial is
+most informative where π is high.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
-# Fields that are drawn, and points along the feature.
+# Number of draws, and of points along the feature.
 DRAWS, POINTS = 900, 65
 
 
 def expected_gain(
     field: AnyField, goal: Any, rows: Floats, rng: np.random.Generator, side: float
 ) -> Floats:
-    """Return by how much a trial at each row is expected to lower the threshold's variance.
+    """Return the expected reduction of the threshold's variance by a trial at each row.
 
-    In units of the side of the space, squared; `goal` is a `LevelSet` of one feature.
+    It is in units of the side of the space, squared; `goal` is a `LevelSet` with one feature.
     """
     aim, _ = reached(goal.p, goal.under)
     grid = along(field, 0, POINTS)
@@ -54,9 +54,9 @@ def expected_gain(
 
 
 def usual(field: AnyField, under: Any) -> Any:
-    """Return the context of the trials so far, on average; of windows, what the goal is under.
+    """Return the average context of the trials so far; for windows, the goal's own context.
 
-    Rates that are not known are taken as they are in the heaviest process.
+    Unknown rates have their values in the heaviest process.
     """
     if not isinstance(field, SmoothField):
         return under
@@ -85,7 +85,7 @@ def remaining(curves: Floats, thresholds: Floats, under: Any) -> Floats:
     total, square = q.mean(axis=0), np.mean(centred**2)
     first, second = (np.mean(q * power[:, None], axis=0) for power in (centred, centred**2))
     rest = 1.0 - total
-    # E t = 0, so that what failures have is what successes lack.
+    # E t = 0, so sums over failures are the totals minus those over successes.
     after_success = second / total - (first / total) ** 2
     after_failure = (square - second) / rest - (first / rest) ** 2
     return np.asarray(total * after_success + rest * after_failure)

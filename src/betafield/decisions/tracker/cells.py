@@ -1,4 +1,4 @@
-"""A domain cut into cells, so that what is remembered of it is bounded."""
+"""A domain divided into cells, so that memory is bounded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from betafield import checks, units
 Floats = npt.NDArray[np.float64]
 
 MOST_PLACES = 100_000
-# Cells along a side: with more, a float64 could not tell their middles apart.
+# Most cells along a side: with more, float64 could not distinguish their centres.
 MOST_CELLS = 1 << 50
 
 
@@ -28,7 +28,7 @@ class Cells:
     bounds : array of shape (d, 2)
         The domain, (low, high) per feature.
     n : int or None
-        None: there are none, and points stay where they are.
+        None for no cells: points stay where they are.
 
     Examples
     --------
@@ -42,20 +42,20 @@ class Cells:
     n: int | None
 
     def axes(self, points: Floats) -> Floats:
-        """Return points (t, d) as axes (d, t), moved to the middle of their cells."""
+        """Return points (t, d) as axes (d, t), moved to the centres of their cells."""
         if self.n is not None:
             low, high = self.bounds.T
             cell = np.floor((points - low) / (high - low) * self.n).clip(0, self.n - 1)
             points = low + (high - low) * ((cell + 0.5) / self.n)
-        return np.ascontiguousarray(points.T) + 0.0  # of two zeros, one
+        return np.ascontiguousarray(points.T) + 0.0  # turns −0 into 0
 
     def require_inside(self, points: Floats) -> None:
-        """Raise for the first point that is outside of the domain."""
+        """Raise for the first point outside the domain."""
         units.check_bounds(self.bounds, points, np.ones(len(points), dtype=np.bool_))
 
 
 def box(bounds: Any, d: int | None = None) -> Floats:
-    """Return the (d, 2) bounds, checked; None stands for 0 to 1 per feature."""
+    """Return the (d, 2) bounds, validated; None stands for 0 to 1 per feature."""
     given = [(0.0, 1.0)] * (d or 1) if bounds is None else bounds
     needed = "(low, high) per feature is needed, (d, 2)"
     sides = checks.finite("bounds", given, shape=(None, 2), needed=needed)
@@ -69,14 +69,14 @@ def box(bounds: Any, d: int | None = None) -> Floats:
 
 
 def parts(name: str, share: float) -> int:
-    """Return into how many parts a side is cut, each at most this share of it.
+    """Return the number of equal parts of a side, each at most this fraction of it.
 
     Examples
     --------
     >>> parts("bandwidth", 0.3)
     4
     """
-    # 1/share may be beyond all floats.
+    # 1/share may overflow.
     if share * MOST_CELLS < 1.0:
         least = f"at least 1/{MOST_CELLS} of a side is needed"
         raise ValueError(f"{name}: found parts of {share:g} of a side; {least}")
@@ -84,7 +84,7 @@ def parts(name: str, share: float) -> int:
 
 
 def grid(bounds: Floats, step: float) -> Floats:
-    """Return the places of a grid over the box, its step at most this share of each side.
+    """Return the places of a grid over the box, with steps of at most this fraction of each side.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def grid(bounds: Floats, step: float) -> Floats:
 
 
 def given_places(places: Any, d: int) -> Floats:
-    """Return places (m, d) that were given, checked."""
+    """Return the given places (m, d), validated."""
     found = checks.finite("places", places, shape=(None, d))
     checks.require(len(found), "places", [], "at least one is needed")
     return found

@@ -1,4 +1,4 @@
-"""How often a tracker raises a false alarm, while the risk is nowhere above its threshold."""
+"""How often a tracker raises a false alarm if the risk is nowhere above its threshold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield.decisions.tracker.tracker import RiskTracker
 
 Floats = npt.NDArray[np.float64]
 
-# Trials per unit of time; with fewer, times would be beyond all floats.
+# Fewest trials per unit of time; with fewer, times would overflow.
 SLOWEST = 1e-100
 
 
@@ -105,7 +105,7 @@ def false_alarm_rate(
 
 
 def _risk(risk: Any, t: int, most: float) -> Floats:
-    """Return the risk of each trial, none above the most that is allowed."""
+    """Return the risk of each trial, validated to be at most `most`."""
     found = checks.finite("risk", risk)
     checks.shaped("risk", found, (t,) if found.ndim else ())
     at = np.broadcast_to(found, t)

@@ -1,6 +1,6 @@
 """A tracker as plain values and arrays, to save, and back.
 
-A file may be anybody's: every value is checked before anything is made of it.
+Files are untrusted: every value is validated before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from betafield.windows import Places
 
 T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
-# A new state, and what gives it a domain of so many features → what was seen.
+# Takes a new state, and a function that adds a domain of d features; returns the saved state.
 StateOf = Callable[[State, Callable[[State, int], State]], State]
 
 KIND = "tracker"
@@ -68,7 +68,7 @@ def save(path: Any, options: dict[str, Any], state: State) -> None:
 
 
 def load(path: Any, make: Callable[[dict[str, Any], StateOf], T]) -> T:
-    """Return what `make` makes of the options of a file, and of what was seen."""
+    """Return `make(options, state_of)` for the options and the state in a file."""
 
     def made(values: Any, arrays: Arrays) -> T:
         fields = plain.fields_of("values", values, VALUES)
@@ -82,7 +82,7 @@ def load(path: Any, make: Callable[[dict[str, Any], StateOf], T]) -> T:
 def _restored(
     new: State, begun: Callable[[State, int], State], fields: dict[str, Any], left: Arrays
 ) -> State:
-    """Return all that was seen."""
+    """Return the saved state."""
     numbers = taken(left, "spans", (np.int64,), None)
     rows = taken(left, "contexts", (np.float64,), None, 2)
     n_trials = whole("n_trials", fields["n_trials"], 0, MANY)
@@ -123,7 +123,7 @@ def _since(left: Arrays, m: int, time: float) -> Floats:
 
 
 def _spans(left: Arrays, numbers: npt.NDArray[np.int64], state: State) -> dict[int, Places]:
-    """Return the places of each span, none of them outside of the domain or forgotten."""
+    """Return the places of each span, none of them outside the domain or forgotten."""
     forgetting, spans = state.memory.forgetting, {}
     assert state.time is not None
     newest = forgetting.number_at(state.time)

@@ -1,20 +1,20 @@
-"""What is remembered of a stream of trials: whole sums by place and by span of time.
+"""The memory of a stream of trials: integer sums by place and by span of time.
 
-Seen from time t, a trial made at s counts for
+At time t, a trial made at s counts for
 
-    half life h    2^(−(t − s)/h)          spans of h; forgotten after 40 of them
+    half-life h    2^(−(t − s)/h)          spans of h; forgotten after 40 of them
     window w       1 up to an age of w     spans of w/64; forgotten after 64 of them
 
-Trials of one span and one place are added up. Under a half life the weight has two factors,
+Trials of one span and one place are summed. With a half-life the weight has two factors,
 
     2^(−(t − s)/h) = 2^(−(e − s)/h) · 2^(−(t − e)/h),        e the end of the span,
 
 of which the first is counted in units of 2⁻³², and the second is the same for all trials of the
-span. Sums are integers: order of arrival and batches cannot be seen in them, and how many there are
-depends on places and spans, not on how long the stream is.
+span. Sums are integers, so they depend neither on the order of arrival nor on batches, and their
+number depends on places and spans, not on the length of the stream.
 
-Spans are forgotten whole. A window's trials thus count up to an age between w and w + w/64, and
-under a half life those of an age of 40 h or more, which would count for less than 10⁻¹², may not.
+Whole spans are forgotten at once. So trials in a window count up to an age between w and w + w/64,
+and with a half-life, trials older than 40 h, which would count for less than 10⁻¹², may not count.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 HALF_LIVES, SPANS = 40, 64
-# Further from 0, a float64 can no longer tell times within a span apart.
+# The largest |time|, in spans: beyond it, float64 does not resolve times within a span.
 FURTHEST = 2.0**40
-# A shorter span has fewer digits than other float64.
+# A shorter span would be a subnormal number, with fewer digits.
 SHORTEST = float(np.finfo(np.float64).tiny)
-# Units of one sum.
+# The largest sum, in units.
 MOST = 2**62
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """How trials lose their weight: by half life, or all at once when they leave a window.
+    """How trials lose their weight: by a half-life, or all at once when they leave a window.
 
     Examples
     --------
@@ -78,55 +78,55 @@ class Forgetting:
 
     @property
     def kept(self) -> int:
-        """The number of spans remembered, the one that is going on among them."""
+        """The number of spans remembered, including the current one."""
         return 1 + (SPANS if self.half_life is None else HALF_LIVES)
 
     @property
     def unit(self) -> float:
-        """What one unit of a sum stands for."""
+        """The number of trials that one unit of a sum stands for."""
         return 1.0 if self.half_life is None else 1.0 / FRACTIONS
 
     def number(self, times: Floats) -> Ints:
-        """Return the number of the span in which each time lies."""
+        """Return the number of the span of each time."""
         return np.floor(times / self.span).astype(np.int64)
 
     def number_at(self, time: float) -> int:
-        """Return the number of the span in which a time lies."""
+        """Return the number of the span of one time."""
         return int(self.number(np.array([time]))[0])
 
     def sizes(self, times: Floats) -> Ints:
-        """Return what trials count for at the end of their span, in units."""
+        """Return the weight of trials at the end of their span, in units."""
         if self.half_life is None:
             return np.ones(len(times), dtype=np.int64)
         spans = times / self.span
         return np.rint(np.exp2(spans - np.floor(spans) - 1.0) * FRACTIONS).astype(np.int64)
 
     def left(self, spans: float) -> float:
-        """Return what is left of a span that ended so many spans ago."""
+        """Return the remaining weight of a span that ended this many spans ago."""
         return 1.0 if self.half_life is None else 2.0 ** -float(spans)
 
     def require_near(self, name: str, times: Floats) -> None:
-        """Raise for times so far from 0 that a float64 is too coarse for them."""
+        """Raise for times so far from 0 that float64 is too coarse for them."""
         most = FURTHEST * self.span
         rule = f"times from -{most:g} to {most:g} are allowed"
         checks.require_all(np.abs(times) <= most, name, times, rule)
 
 
 class Recalled(NamedTuple):
-    """Places (d, n), and what the failures and the successes at each count for, (2, n)."""
+    """Places (d, n), and the weights of failures and successes at each, (2, n)."""
 
     axes: Floats
     counts: Floats
 
 
 class Memory:
-    """The trials of a stream that are not forgotten. `added` returns a new memory.
+    """The trials of a stream that are not forgotten; `added` returns a new memory.
 
     Parameters
     ----------
     forgetting : Forgetting
     spans : dict of Places
-        The places of the trials of each span, by its number; counts are failures and successes.
+        The places of each span's trials, by its number; counts are failures and successes.
 
     Examples
     --------
@@ -142,22 +142,22 @@ class Memory:
     def __init__(self, forgetting: Forgetting, spans: dict[int, Places] | None = None) -> None:
         self.forgetting = forgetting
         self.spans = dict(sorted((spans or {}).items()))
-        # The sums over all spans but the last, and what they were made of.
+        # The spans before the last, and the sums over them.
         self._before: tuple[list[tuple[int, Places]], Recalled | None] = ([], None)
 
     @property
     def size(self) -> int:
-        """Number of places, in all spans."""
+        """The number of places, in all spans."""
         return sum(places.size for places in self.spans.values())
 
     def forgets(self, times: Floats, latest: float) -> npt.NDArray[np.bool_]:
-        """Return which trials are forgotten, given the latest time."""
+        """Return which trials are already forgotten at the latest time."""
         return np.asarray(self.forgetting.number(times) <= self._forgotten(latest))
 
     def added(
         self, axes: Floats, success: npt.NDArray[Any], times: Floats, latest: float
     ) -> Memory:
-        """Return the memory with these trials too, and without those that are too old by now."""
+        """Return the memory with these trials added, and without those that are too old by now."""
         numbers, sizes = self.forgetting.number(times), self.forgetting.sizes(times)
         counts = np.stack([sizes * (success == 0), sizes * (success == 1)])
         forgotten = self._forgotten(latest)
@@ -173,7 +173,7 @@ class Memory:
         return grown
 
     def recalled(self, time: float) -> Recalled | None:
-        """Return all trials with their weights at a later time; None if there is none."""
+        """Return all trials with their weights at a later time; None if there are none."""
         forgotten = self._forgotten(time)
         spans = [(number, places) for number, places in self.spans.items() if number > forgotten]
         if not spans:
@@ -188,10 +188,10 @@ class Memory:
         return self.forgetting.number_at(time) - self.forgetting.kept
 
     def _summed(self, spans: list[tuple[int, Places]]) -> Recalled:
-        """Return the sums over these spans at the end of the last of them.
+        """Return the sums over these spans, weighted as at the end of the last one.
 
-        All but the last are summed first: they are the same from one time to the next, unless a
-        trial comes late. What was known does not show in the result.
+        All but the last are summed first and kept, because they seldom change: only when a trial
+        arrives late. The result does not depend on what was kept.
         """
         *before, (last, places) = spans
         known, sums = self._before
@@ -205,13 +205,13 @@ class Memory:
 
 
 def _same(some: list[tuple[int, Places]], others: list[tuple[int, Places]]) -> bool:
-    """Return whether spans hold the very same places."""
+    """Return whether spans hold the same `Places` objects."""
     pairs = zip(some, others, strict=False)
     return len(some) == len(others) and all(a == b and p is q for (a, p), (b, q) in pairs)
 
 
 def _sum(parts: list[Recalled], weights: list[float]) -> Recalled:
-    """Return the sums of all parts, each times its weight, by place."""
+    """Return the weighted sum of all parts, by place."""
     axes = np.concatenate([part.axes for part in parts], axis=1)
     weighed = [part.counts * weight for part, weight in zip(parts, weights, strict=True)]
     order = _order(axes)
@@ -222,13 +222,13 @@ def _sum(parts: list[Recalled], weights: list[float]) -> Recalled:
 
 
 def _order(axes: Floats) -> npt.NDArray[np.intp]:
-    """Return the order of places: by the first axis, and of equal ones by the next."""
+    """Return the lexicographic order of places, first axis first."""
     varied = [axis for axis in axes[::-1] if np.any(axis != axis[0])]
     return np.lexsort(varied) if varied else np.arange(axes.shape[1])
 
 
 def _joined(places: Places) -> Places:
-    """Return places in one order, each of them once."""
+    """Return distinct places in order."""
     return places.sorted_by(_order(places.axes))
 
 
@@ -240,11 +240,11 @@ def _require_countable(places: Places) -> None:
         )
 
 
-# Times that are given ------------------------------------------------------------------------
+# Validation of times -------------------------------------------------------------------------
 
 
 def checked_times(times: Any, t: int) -> Floats:
-    """Return one finite time a trial; one alone is that of all."""
+    """Return one finite time per trial; a single time applies to all."""
     given = checks.cells("times", times)
     if given.dtype.kind not in "iuf":
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What a tracker has seen: an immutable value, replaced whole."""
+"""The state of a tracker: an immutable value, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Context = tuple[float, ...]
 
 
 class Domain(NamedTuple):
-    """The cells that are remembered, and the places (m, d) to look at."""
+    """The cells of the memory, and the places (m, d) to check for alarms."""
 
     cells: Cells
     places: Floats
@@ -25,24 +25,24 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All that a tracker has learned.
+    """Everything that a tracker has learned.
 
     Parameters
     ----------
     memory : Memory
         The trials that are not forgotten.
     domain : Domain or None
-        None: the first trials will tell how many features there are.
+        None until the first trials show how many features there are.
     features : Features or None
-        Those of the trials; None before the first.
+        The features of the trials; None before the first.
     contexts : frozenset
-        How trials were distorted.
+        All contexts of the trials.
     since : array of shape (m,)
-        When the alarm at each place began, NaN where there is none.
+        When the alarm at each place began, NaN if there is none.
     time : float or None
         The latest time seen.
     n_trials, n_late : int
-        Trials seen, and those that came too late to count.
+        Number of trials seen, and of those that arrived too late to count.
     """
 
     memory: Memory

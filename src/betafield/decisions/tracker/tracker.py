@@ -1,4 +1,4 @@
-"""RiskTracker: forgets, delegates to the windows, and remembers which alarms are on."""
+"""`RiskTracker`, which forgets old trials and records which alarms are active."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from betafield.posteriors import Beta, Posterior
 
 Floats = npt.NDArray[np.float64]
 
-# What is remembered goes with the number of contexts.
+# Memory grows with the number of contexts.
 MOST_CONTEXTS = 256
-# Weights below it are none to the windows.
+# Windows round smaller weights to 0.
 LEAST = 0.5 / FRACTIONS
 UNDISTORTED = (0.0, 1.0)
 
@@ -120,10 +120,10 @@ class RiskTracker:
         self._state = State(Memory(Forgetting(half_life, window)))
         if bounds is not None:
             self._state = self._begun(self._state)
-        # The field that was asked last: what it was made of, and when.
+        # The memory, time and field of the last query.
         self._recent: tuple[Memory, float, Field | None] | None = None
 
-    # Learning. What was seen is replaced whole, when all went well.
+    # Learning. The state is replaced as a whole, after everything has succeeded.
 
     def update(self, X: Any, y: Any, times: Any, context: Any = None, now: Any = None) -> Any:
         """Learn from trials, look at all places, and return the alarms that began.
@@ -227,7 +227,7 @@ class RiskTracker:
 
     @property
     def places_(self) -> Floats:
-        """Where it looks."""
+        """The places that are checked for alarms."""
         if self._state.domain is None:
             raise AttributeError("places_: they are known as soon as bounds or trials are given")
         return self._state.domain.places
@@ -284,7 +284,7 @@ class RiskTracker:
         return replace(state, domain=domain, since=np.full(len(places), np.nan))
 
     def _learned(self, state: State, X: Any, y: Any, times: Any, context: Any, now: Any) -> State:
-        """Return the state that knows these trials too, alarms as they were before."""
+        """Return the state after learning these trials, with alarms unchanged."""
         points, features = self._located(state, X)
         if state.domain is None:
             state = self._begun(state, points.shape[1])
@@ -309,7 +309,7 @@ class RiskTracker:
         )
 
     def _located(self, state: State, X: Any) -> tuple[Floats, trials.Features]:
-        """Return points, and their features."""
+        """Return points and their features."""
         owner = type(self).__name__
         if state.features is not None:
             return trials.more_points(owner, X, state.features), state.features
@@ -323,7 +323,7 @@ class RiskTracker:
         return self._located(state, X)[0]
 
     def _latest(self, state: State, moments: Floats, now: Any) -> float:
-        """Return the time to look, after all trials."""
+        """Return the time of the look, which is not before any trial."""
         forgetting = state.memory.forgetting
         forgetting.require_near("times", moments)
         if now is not None:
@@ -336,7 +336,7 @@ class RiskTracker:
         return latest if state.time is None else max(latest, state.time)
 
     def _since_at(self, state: State, time: float) -> Floats:
-        """Return when the alarm at each place began, NaN where there is none."""
+        """Return when the alarm at each place began, NaN if there is none."""
         assert state.domain is not None
         probability = self._probability_at(state, state.domain.places, time)
         was_on = ~np.isnan(state.since)
@@ -345,7 +345,7 @@ class RiskTracker:
         return np.where(begins, time, np.where(stays, state.since, np.nan))
 
     def _told(self, state: State, points: Floats, time: float | None, since: Floats) -> Any:
-        """Return what is known at these points, as a table."""
+        """Return probabilities, means and intervals at these points as a structured array."""
         names = ("probability", "mean", "low", "high", "since")
         fields: list[Any] = [("place", np.float64, (points.shape[1],))]
         table = np.empty(len(points), dtype=fields + [(name, np.float64) for name in names])
@@ -357,7 +357,7 @@ class RiskTracker:
         return table
 
     def _probability_at(self, state: State, points: Floats, time: float | None) -> Floats:
-        """Return how likely it is that the risk is above the threshold."""
+        """Return the probability that the risk is above the threshold."""
         return self._posterior_at(state, points, time).prob_above(self.threshold)
 
     def _posterior_at(self, state: State, points: Floats, time: float | None) -> Posterior:
@@ -368,7 +368,7 @@ class RiskTracker:
         return Beta(*(np.broadcast_to(shape, len(points)) for shape in (alpha, beta)))
 
     def _seen_from(self, state: State, time: float) -> Field | None:
-        """Return the field of all trials as they count at this time; None if none does."""
+        """Return the field of all trials, weighted as at this time; None if none counts."""
         recent = self._recent
         if recent is None or recent[0] is not state.memory or recent[1] != time:
             recent = self._recent = state.memory, time, self._recalled(state, time)
@@ -391,11 +391,11 @@ class RiskTracker:
             context=None if np.all(context == UNDISTORTED) else context,
         )
         field = model.field_
-        assert isinstance(field, Field)  # of windows, for their width is given
+        assert isinstance(field, Field)  # a field of windows, because their width is given
         return field
 
     def _asked(self, state: State, time: Any) -> float | None:
-        """Return the time that is asked for; None if there is none yet."""
+        """Return the time of the question; None before the first trial."""
         if time is None or state.time is None:
             return state.time
         when = checks.number("time", time)
@@ -411,7 +411,7 @@ class RiskTracker:
 def _distortion(
     context: Any, t: int, known: frozenset[tuple[float, ...]]
 ) -> tuple[Floats, frozenset[tuple[float, ...]]]:
-    """Return the contexts (2, t), and all that there were."""
+    """Return the contexts (2, t), and the set of all contexts so far."""
     if context is None:
         return np.repeat([[0.0], [1.0]], t, axis=1), known | {UNDISTORTED}
     rows = distorted.known_context(context, t)
