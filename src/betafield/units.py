@@ -237,8 +237,8 @@ def check_bounds(
     """
     if bounds is None:
         return
-    box = checks.array("bounds", bounds, "(low, high) a feature is needed, shape (d, 2)")
-    needed = f"(low, high) a feature is needed, ({X.shape[1]}, 2)"
+    box = checks.array("bounds", bounds, "(low, high) per feature is needed, shape (d, 2)")
+    needed = f"(low, high) per feature is needed, ({X.shape[1]}, 2)"
     checks.shaped("bounds", box, (X.shape[1], 2), needed)
     good = np.isfinite(box).all() and (box[:, 0] <= box[:, 1]).all()
     checks.require(good, "bounds", box.tolist(), "each must be finite, with low <= high")

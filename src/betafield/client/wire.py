@@ -143,7 +143,7 @@ class Wire:
     def _strange(self, response: httpx.Response) -> str:
         kind = response.headers.get("content-type", "no content type")
         return (
-            f"{self.url}: found an answer that is none of a betafield server (status "
+            f"{self.url}: found an answer that does not come from a betafield server (status "
             f"{response.status_code}, {kind}); perhaps a network asks for a login"
         )
 

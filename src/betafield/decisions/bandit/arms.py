@@ -134,7 +134,7 @@ class Arms:
         """Return the number of the field of an arm."""
         if self.names is None:
             if arm is not None:
-                rule = "the features say all of these arms"
+                rule = "these arms have no names; describe the arm by its features alone"
                 raise ValueError(f"arm: found {checks.spelled(arm)}; {rule}")
             return 0
         rule = f"the arms are {_some(self.names)}"
