@@ -302,8 +302,8 @@ def require_few(totals: Totals) -> None:
     """Raise if there are more trials than a process can distinguish in floating point."""
     if totals.number() > MOST_TRIALS:
         raise ValueError(
-            f"trials: they add up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
-            "windows take more, so give method='windows' or a bandwidth"
+            f"trials: they add up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, "
+            "and windows take more, so give method='windows' or a bandwidth"
         )
 
 

@@ -273,7 +273,7 @@ class Placing:
             if self.spread:
                 what = f"spread: none of {len(rows)} candidates is {self.spread:g} away from all"
             else:
-                what = f"fixed: found values that leave {len(rows)} candidates, all of them among the"
+                what = f"fixed: found values that leave {len(rows)} candidates, all among the"
             raise ValueError(f"{what} trials so far, and no point may be asked for twice")
         return np.asarray(free)
 
