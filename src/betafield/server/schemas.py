@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    Tag,
+)
 from pydantic_core import PydanticCustomError
 
 from betafield import checks
@@ -32,14 +41,24 @@ Context = (
 )
 
 
+def _finite(value: Any) -> Any:
+    """Return what is a finite number; a union would say what it is not, kind by kind."""
+    if not _is_finite(value):
+        raise PydanticCustomError("value", "a finite number is needed")
+    return value
+
+
 def _plain(value: Any) -> Any:
-    """Return what is a number, text or a boolean; a union would say what each of them is not."""
+    """Return what is a finite number, text or a boolean."""
     is_short = isinstance(value, str) and len(value) <= LONGEST
-    is_finite = checks.is_number(value) and math.isfinite(checks.as_float(value))
-    if not (is_short or is_finite or isinstance(value, bool)):
+    if not (is_short or _is_finite(value) or isinstance(value, bool)):
         rule = "a finite number, text of at most {most} characters or a boolean is needed"
         raise PydanticCustomError("value", rule, {"most": LONGEST})
     return value
+
+
+def _is_finite(value: Any) -> bool:
+    return checks.is_number(value) and math.isfinite(checks.as_float(value))
 
 
 # What a feature is: a number, or a level by its name. The library says which of them is due.
@@ -48,8 +67,16 @@ Value = Annotated[
 ]
 Values = Annotated[dict[Annotated[str, Field(max_length=64)], Value], Field(max_length=256)]
 # Whole numbers stay whole, because they may be levels.
-Side = Annotated[
+Listed = Annotated[
     list[Annotated[StrictInt | Value, BeforeValidator(_plain)]], Field(max_length=MOST_LEVELS)
+]
+End = Annotated[StrictInt | Number, BeforeValidator(_finite)]
+Scaled = dict[Literal["log", "integer"], Annotated[list[End], Field(max_length=2)]]
+# Which of both is meant is seen at once; these words are not for people.
+TAGS = ("-listed", "-scaled")
+Side = Annotated[
+    Annotated[Listed, Tag(TAGS[0])] | Annotated[Scaled, Tag(TAGS[1])],
+    Discriminator(lambda given: TAGS[isinstance(given, dict)]),
 ]
 
 
