@@ -17,6 +17,7 @@ from betafield.decisions import (
     LevelSet,
     Log,
     Maximize,
+    Trial,
 )
 from betafield.decisions.space import Space
 
@@ -237,3 +238,19 @@ def test_categories_that_a_space_cannot_have_are_refused():
         Experiment(space, Everywhere(), SmoothBetaClassifier(bounds=[(0, 1)] * 3))
     with pytest.raises(ValueError, match=r"space, feature 'x': found .*known by their text"):
         Experiment({"x": [1, "1", 2]}, Everywhere())
+
+
+def test_whole_numbers_stay_whole_by_way_of_json():
+    trial = Experiment(MIXED, Everywhere(), random_state=0).ask()
+    again = Trial.from_dict(json.loads(json.dumps(trial.to_dict())))
+    assert again == trial
+    assert type(again["items"]) is type(trial["items"]) is int
+
+
+def test_a_whole_number_may_be_written_as_a_float():
+    experiment = Experiment({"items": Integer(1, 10)}, Everywhere(), random_state=0)
+    experiment.tell({"items": 3.0}, success=True)
+    assert repr(experiment.trials()[0]["items"]) == "3"
+    for number in (2.5, 11.0, float("nan"), float("inf"), "3"):
+        with pytest.raises(ValueError, match="a whole number from 1 to 10 is needed"):
+            experiment.tell({"items": number}, success=True)

@@ -95,6 +95,15 @@ def test_every_route_and_method_and_token_is_as_documented(server, tokens, route
             assert status == promised, (method, route, kind, status)
 
 
+def test_problems_say_what_is_needed_instead(server, client, tokens):
+    assert client.get("/nothing").json()["detail"] == "path: found /nothing; /docs lists all routes"
+    with server.client(tokens["owner"]) as owner:
+        said = owner.post("/studies", json={}).json()["detail"]
+        assert said == "token: found one of a study; this needs the server's own"
+        said = owner.get("/studies/none/status").json()["detail"]
+        assert said == "token: found one of another study"
+
+
 def test_a_link_becomes_a_cookie_that_no_script_reads(server, tokens):
     link = f"{server.address}/studies/guarded/dashboard"
     answer = httpx.get(link, params={"token": tokens["view"]}, verify=SSL)

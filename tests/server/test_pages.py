@@ -12,7 +12,7 @@ from tests.server.proxy import Proxy
 from tests.server.serving import TOKEN
 
 from betafield.client import Study
-from betafield.decisions import Everywhere, LevelSet
+from betafield.decisions import Everywhere, Integer, LevelSet, Log
 from betafield.server import pages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -278,6 +278,28 @@ def test_levels_without_ranges_have_points_with_bars(server, visit):
         assert ticks == ["left", f"{HOSTILE_LEVEL[:15]}…", "<b>both</b>"]
         assert page.locator("#plot-1 .xtick text").all_text_contents() == ["true", "false"]
         assert page.locator("img, [onerror]").count() == 0
+        assert visitor.troubles == []
+
+
+def test_a_map_over_decades_and_whole_numbers(server, visit):
+    space = {"contrast": Log(0.001, 1), "items": Integer(1, 5)}
+    with made(server, space, Everywhere(), strategy="sobol") as study:
+        for trial in study.ask(6):
+            study.tell(trial, trial["contrast"] > 0.03)
+        visitor = visit().opened(study).drawn(6)
+        page = visitor.page
+        found = page.evaluate(f"{DRAWN}[0]")
+        np.testing.assert_allclose(found["x"], np.geomspace(0.001, 1, 33), rtol=1e-9)
+        assert found["y"] == [1, 2, 3, 4, 5]
+        believed = study.posterior({"contrast": found["x"], "items": 4})
+        np.testing.assert_allclose(found["z"][3], believed["mean"], atol=1e-9)
+        layout = page.evaluate("document.getElementById('plot-0').layout")
+        assert [layout[axis]["type"] for axis in ("xaxis", "yaxis")] == ["log", "linear"]
+        np.testing.assert_allclose(layout["xaxis"]["range"], [-3.06, 0.06])  # of the logarithm
+        assert page.locator("#plot-0 .xtick").count() > 0
+        cells = page.locator("#rows td:nth-child(2)").all_inner_texts()
+        told = [row["contrast"] for row in reversed(study.trials())]
+        np.testing.assert_allclose(np.array(cells, dtype=float), told, rtol=0.006)
         assert visitor.troubles == []
 
 

@@ -14,7 +14,7 @@ from tests.server.test_studies import problem_of
 
 import betafield
 from betafield.client import Study
-from betafield.decisions import Compare, Everywhere, Experiment, Integer, Log, Maximize
+from betafield.decisions import Compare, Everywhere, Experiment, Maximize
 from betafield.server import points
 from betafield.server.definitions import Definition, read
 from betafield.server.storage import Store
@@ -280,16 +280,6 @@ def test_the_handler_of_psychopy_passes_levels_through(server):
         rows = study.trials()
         assert [row["eye"] for row in rows] == [*handler.intensities, "right"]
         assert [int(row["success"]) for row in rows] == [*handler.results, 0]
-
-
-@pytest.mark.parametrize("side", [Log(0.001, 1), Integer(1, 10)])
-def test_sides_that_json_would_take_for_ranges_are_refused(side):
-    study = {"name": "s", "space": {"x": side}, "goal": {"kind": "Everywhere"}}
-    rule = r"^space, feature 'x': found (Log|Integer)\(.*; a study takes a range"
-    with pytest.raises(ValueError, match=rule):
-        Definition.of(study)
-    with pytest.raises(ValueError, match=rule):
-        Study.create("http://127.0.0.1:9", "token", **study)
 
 
 def test_levels_in_postgresql_are_those_of_the_experiment(postgresql):

@@ -22,7 +22,7 @@ from betafield.client.wire import Wire, address, plain
 from betafield.decisions.experiment.goals import Goal
 from betafield.decisions.experiment.history import Trial, claimed
 from betafield.decisions.results import contexts, outcomes
-from betafield.decisions.sides import require_json
+from betafield.decisions.sides import to_json
 from betafield.decisions.space import OPTIONS, beside
 from betafield.estimators import load
 
@@ -132,7 +132,7 @@ class Study:
             As in `Study`.
         name : str
             At most 64 letters, digits, `_` and `-`.
-        space : mapping of str to (low, high) or list of levels
+        space : mapping of str to (low, high), Log, Integer or list of levels
             The features of a trial and their possible values.
         goal : Everywhere, LevelSet, Maximize, Minimize or Compare
             What the trials are for; or a mapping such as `{"kind": "LevelSet", "level": 0.75}`.
@@ -141,8 +141,7 @@ class Study:
             `enough`, as the server takes them.
         """
         place = address("server", server)
-        require_json(space)
-        told = {"name": name, "space": space, "goal": _goal(goal), **options}
+        told = {"name": name, "space": to_json(space), "goal": _goal(goal), **options}
         wire = Wire(place, _token(token), 60.0)
         try:
             made = wire.json("POST", "/studies", body=plain("study", told))

@@ -51,20 +51,48 @@ class Integer(NamedTuple):
     high: int
 
 
-def require_json(space: Any) -> None:
-    """Raise for a side that would become a plain range in JSON.
+_KINDS: dict[str, type[Log] | type[Integer]] = {"log": Log, "integer": Integer}
+
+
+def to_json(space: Any) -> Any:
+    """Return the description of a space as JSON, in which a tuple is a list like any other.
 
     Examples
     --------
-    >>> require_json({"contrast": Log(0.001, 1)})
-    Traceback (most recent call last):
-    ValueError: space, feature 'contrast': found Log(low=0.001, high=1); a study takes a range \
-(low, high) or a list of levels
+    >>> to_json({"contrast": Log(0.001, 1), "size": (0, 1)})
+    {'contrast': {'log': [0.001, 1]}, 'size': (0, 1)}
     """
-    for name, given in space.items() if isinstance(space, Mapping) else ():
-        is_plain = not isinstance(given, Log | Integer)
-        rule = "a study takes a range (low, high) or a list of levels"
-        checks.require(is_plain, f"space, feature {name!r}", given, rule)
+    if not isinstance(space, Mapping):
+        return space
+    words = {kind: word for word, kind in _KINDS.items()}
+    return {
+        name: {words[type(given)]: list(given)} if type(given) in words else given
+        for name, given in space.items()
+    }
+
+
+def from_json(space: Any) -> Any:
+    """Return what describes a space as Python has it.
+
+    Examples
+    --------
+    >>> from_json({"contrast": {"log": [0.001, 1]}, "size": [0, 1]})
+    {'contrast': Log(low=0.001, high=1), 'size': [0, 1]}
+    """
+    if not isinstance(space, Mapping):
+        return space
+    return {name: _side_from_json(name, given) for name, given in space.items()}
+
+
+def _side_from_json(name: str, given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    word = next(iter(given), None)
+    ends = given[word] if len(given) == 1 and word in _KINDS else None
+    what, rule = f"space, feature {name!r}", '{"log": [low, high]} or {"integer": [low, high]}'
+    if not (isinstance(ends, list | tuple) and len(ends) == 2):
+        raise ValueError(f"{what}: found {checks.spelled(dict(given))}; {rule} is needed")
+    return _KINDS[str(word)](*ends)
 
 
 class Side(NamedTuple):
@@ -116,6 +144,20 @@ class Side(NamedTuple):
             x = self.low + share * (self.high - self.low)
         return np.clip(x, self.low, self.high)
 
+    def grid(self, n: int) -> Floats:
+        """Return n numbers from end to end, spread evenly as the side is; fewer if it has fewer.
+
+        Examples
+        --------
+        >>> side("x", Log(0.01, 1)).grid(3).tolist(), side("x", Integer(1, 4)).grid(9).tolist()
+        ([0.01, 0.1, 1.0], [1.0, 2.0, 3.0, 4.0])
+        """
+        if self.kind == "log":
+            return np.geomspace(self.low, self.high, n)
+        if self.is_whole:
+            return np.unique(np.round(np.linspace(self.low, self.high, n)))
+        return np.linspace(self.low, self.high, n)
+
     def reached(self, reach: Floats) -> Floats:
         """Return how far trials reach about the middle, as a fraction of the side."""
         if self.kind != "log":
@@ -130,11 +172,18 @@ class Side(NamedTuple):
             found = [i for i, level in enumerate(self.levels) if _is_same(level, value)]
             checks.require(found, what, value, rule)
             return float(found[0])
-        rule = f"a number from {self.low!r} to {self.high!r} is needed"
         if self.kind == "integer":
-            ends = int(self.low), int(self.high)
-            return float(checks.whole(what, value, *ends, f"a whole {rule[2:]}"))
+            return self._whole(what, value)
+        rule = f"a number from {self.low!r} to {self.high!r} is needed"
         return checks.number(what, value, rule, low=self.low, high=self.high)
+
+    def _whole(self, what: str, value: Any) -> float:
+        """Return a whole number; 3.0 is one, because JSON does not tell it from 3."""
+        low, high = int(self.low), int(self.high)
+        is_whole = isinstance(value, float) and value.is_integer()
+        number = int(value) if is_whole else value
+        rule = f"a whole number from {low} to {high} is needed"
+        return float(checks.whole(what, number, low, high, rule))
 
     def read(self, what: str, text: str) -> float:
         """Return the number of a value given as text.

@@ -144,6 +144,8 @@ def _explain(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         detail = str(error.detail)
+        if error.status_code == 404:
+            detail = f"path: found {request.url.path[:200]}; /docs lists all routes"
         if error.status_code == 405:
             detail = f"method: found {request.method}; allowed here: {headers.get('Allow', 'none')}"
         return explained(request.url.path, Problem(error.status_code, detail, headers))

@@ -17,8 +17,9 @@ from betafield import categories, checks, contexts
 from betafield.decisions.experiment.experiment import Experiment
 from betafield.decisions.experiment.goals import NAMES, Goal
 from betafield.decisions.experiment.history import Context
+from betafield.decisions.experiment.learner import usual_scale
 from betafield.decisions.results import contexts as checked_contexts
-from betafield.decisions.sides import require_json
+from betafield.decisions.sides import from_json, to_json
 from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
 from betafield.server import schemas
@@ -95,7 +96,7 @@ class Definition:
         usual = dict.fromkeys(FIELDS) | {"pending_seconds": 600.0}
         told = usual | {name: value for name, value in given.items() if value is not None}
         told["seed"] = seed_of(told["seed"])
-        require_json(told["space"])
+        told["space"] = to_json(told["space"])
         study = cls(json.loads(json.dumps(told, allow_nan=False)))
         study._check()
         return study
@@ -129,7 +130,7 @@ class Definition:
     @cached_property
     def space(self) -> Space:
         """The features and their possible values."""
-        return Space.of(self.values["space"], self.values["observed"] or ())
+        return Space.of(from_json(self.values["space"]), self.values["observed"] or ())
 
     @property
     def pending_seconds(self) -> float:
@@ -151,7 +152,7 @@ class Definition:
         """Return the experiment before its first trial."""
         values = self.values
         return Experiment(
-            values["space"],
+            self.space.given,
             self.goal,
             self._model(),
             values["seed"],
@@ -168,8 +169,7 @@ class Definition:
         allowed = tuple(SmoothBetaClassifier().get_params())
         for name in given:
             checks.one_of("model", name, allowed)
-        # Ranks would reflect the places that the experiment itself has chosen.
-        return SmoothBetaClassifier(**{"scale": "range"} | given)
+        return SmoothBetaClassifier(**{"scale": usual_scale(self.space)} | given)
 
     @property
     def goal(self) -> Goal:

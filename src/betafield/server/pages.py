@@ -13,6 +13,7 @@ from typing import Any
 
 from betafield._extras import needed
 from betafield.categories import text
+from betafield.decisions.sides import from_json
 from betafield.decisions.space import Space
 
 # Most curves shown if there are more than two features.
@@ -40,7 +41,7 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
     """
     from betafield import __version__
 
-    space, goal = Space.of(values["space"]), dict(values["goal"])
+    space, goal = Space.of(from_json(values["space"])), dict(values["goal"])
     names, levels = list(space.names), space.levels
     ranges = [each for each in names if each not in levels]
     # Names are listed separately, because browsers put keys that look like numbers first.
@@ -48,7 +49,11 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
         "name": name,
         "names": names,
         "ranges": ranges,
-        "space": values["space"],
+        "space": {
+            each: list(side.levels) or [side.low, side.high]
+            for each, side in zip(names, space.sides, strict=True)
+        },
+        "kinds": {each: side.kind for each, side in zip(names, space.sides, strict=True)},
         "goal": goal,
         "enough": values.get("enough"),
     }

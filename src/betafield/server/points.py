@@ -33,7 +33,7 @@ def asked(space: Space, grid: int | None, given: Given) -> Asked:
     ----------
     space : Space
     grid : int or None
-        The number of grid values per range.
+        The number of grid values per range; fewer if a range has fewer whole numbers.
     given : mapping of str to texts
         Values of each feature, as in the query of a URL. If there are none, or if a grid is
         requested and all of them are levels, the points are those of a grid at these levels.
@@ -73,14 +73,14 @@ def _grid(space: Space, grid: int | None, numbers: Mapping[str, list[float]]) ->
     }
     ranges, times = len(space.names) - len(levels), math.prod(map(len, levels.values()))
     number = grid or _usual(ranges, times)
-    if number**ranges * times > MOST:
+    axes = {
+        name: levels[name] if name in levels else side.grid(number)
+        for name, side in zip(space.names, space.sides, strict=True)
+    }
+    if math.prod(map(len, axes.values())) > MOST:
         at = f" at {times:,} levels, or combinations of levels" if levels else ""
         found = f"{number:,} values of each range{at}" if ranges else at.removeprefix(" at ")
         raise ValueError(f"grid: found {found}; at most {MOST:,} points are possible in all")
-    axes = {
-        name: levels[name] if name in levels else np.linspace(side.low, side.high, number)
-        for name, side in zip(space.names, space.sides, strict=True)
-    }
     rows = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1).reshape(-1, len(axes))
     return Asked(rows, {name: len(axis) for name, axis in axes.items()})
 

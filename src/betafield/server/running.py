@@ -159,7 +159,9 @@ def _made(studies: Studies, definition: Definition) -> dict[str, Any] | None:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named, asyncio lets every connection send at once (TCP_NODELAY). Otherwise
+    # the second part of an answer waits until the client has acknowledged the first, 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    Tag,
+)
 from pydantic_core import PydanticCustomError
 
 from betafield import checks
@@ -32,14 +41,24 @@ Context = (
 )
 
 
+def _finite(value: Any) -> Any:
+    """Return a finite number; a union would list one error per alternative."""
+    if not _is_finite(value):
+        raise PydanticCustomError("value", "a finite number is needed")
+    return value
+
+
 def _plain(value: Any) -> Any:
-    """Return a number, text or a boolean; a union would list one error per alternative."""
+    """Return a finite number, text or a boolean."""
     is_short = isinstance(value, str) and len(value) <= LONGEST
-    is_finite = checks.is_number(value) and math.isfinite(checks.as_float(value))
-    if not (is_short or is_finite or isinstance(value, bool)):
+    if not (is_short or _is_finite(value) or isinstance(value, bool)):
         rule = "a finite number, text of at most {most} characters or a boolean is needed"
         raise PydanticCustomError("value", rule, {"most": LONGEST})
     return value
+
+
+def _is_finite(value: Any) -> bool:
+    return checks.is_number(value) and math.isfinite(checks.as_float(value))
 
 
 # The value of a feature: a number, or a level by its name. The library knows which is needed.
@@ -48,8 +67,16 @@ Value = Annotated[
 ]
 Values = Annotated[dict[Annotated[str, Field(max_length=64)], Value], Field(max_length=256)]
 # Integers stay integers, because they may be levels.
-Side = Annotated[
+Listed = Annotated[
     list[Annotated[StrictInt | Value, BeforeValidator(_plain)]], Field(max_length=MOST_LEVELS)
+]
+End = Annotated[StrictInt | Number, BeforeValidator(_finite)]
+Scaled = dict[Literal["log", "integer"], Annotated[list[End], Field(max_length=2)]]
+# Tags by which pydantic tells the two apart; they never reach people.
+TAGS = ("-listed", "-scaled")
+Side = Annotated[
+    Annotated[Listed, Tag(TAGS[0])] | Annotated[Scaled, Tag(TAGS[1])],
+    Discriminator(lambda given: TAGS[isinstance(given, dict)]),
 ]
 
 

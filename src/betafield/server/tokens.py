@@ -151,7 +151,9 @@ def require(holder: Holder, study: str | None, roles: tuple[str, ...]) -> None:
 
     If the study is None, the request concerns the whole server and needs the server's own token.
     """
-    if holder.study is not None and (study is None or holder.study != study):
-        raise Problem(403, "token: it does not permit this")
+    if holder.study is not None and study is None:
+        raise Problem(403, "token: found one of a study; this needs the server's own")
+    if holder.study not in (None, study):
+        raise Problem(403, "token: found one of another study")
     if holder.role not in roles:
         raise Problem(403, f"token: found one to {holder.role}; this needs {' or '.join(roles)}")

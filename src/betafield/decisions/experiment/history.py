@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -92,7 +93,10 @@ _NEEDED = '{"id": …, "values": {…}} is needed'
 def _value(name: Any, value: Any) -> Any:
     what = f"trial, feature {checks.spelled(name)}"
     checks.instance(what, name, str, "names must be text")
-    return value if _is_level(value) else checks.number(what, value)
+    if _is_level(value):
+        return value
+    number = checks.number(what, value)
+    return int(value) if isinstance(value, Integral) else number  # how many, perhaps
 
 
 def _is_level(value: Any) -> bool:

@@ -207,12 +207,23 @@ def categories_of(field: AnyField) -> tuple[int, ...]:
 
 def _usual(space: Space) -> SmoothBetaClassifier:
     """Return the default model."""
-    # Ranks would reflect the places that the experiment itself has chosen.
-    numeric = _numeric(space, space.levelled)
-    each = ["log" if space.sides[a].kind == "log" else "range" for a in numeric]
-    model = SmoothBetaClassifier(scale=each if "log" in each else "range")
+    model = SmoothBetaClassifier(scale=usual_scale(space))
     _prepared(model, space)
     return model
+
+
+def usual_scale(space: Space) -> str | list[str]:
+    """Return the units in which each feature is learned by default.
+
+    Examples
+    --------
+    >>> from betafield.decisions import Log
+    >>> usual_scale(Space.of({"x": (0, 1)})), usual_scale(Space.of({"x": (0, 1), "y": Log(1, 9)}))
+    ('range', ['range', 'log'])
+    """
+    # Ranks would reflect the places that the experiment itself has chosen.
+    each = ["log" if one.kind == "log" else "range" for one in space.sides]
+    return each if "log" in each else "range"
 
 
 def _numeric(space: Space, columns: tuple[int, ...]) -> list[int]:

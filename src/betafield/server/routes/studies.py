@@ -14,7 +14,7 @@ from betafield.server.access import Authenticated, Operator, Owned, Shared, View
 from betafield.server.definitions import Definition
 from betafield.server.problems import Problem, refused
 from betafield.server.routes.answering import answered
-from betafield.server.schemas import MEANT, NewStudy
+from betafield.server.schemas import MEANT, TAGS, NewStudy
 
 router = APIRouter(tags=["studies"])
 YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -55,7 +55,8 @@ def _created(hub: Any, body: bytes, is_yaml: bool) -> dict[str, Any]:
 def said(errors: Any) -> str:
     """Return what pydantic found, in one sentence."""
     first = errors[0]
-    where = ", ".join(str(each) for each in first["loc"] if each not in ("body", "query", "path"))
+    hidden = ("body", "query", "path", *TAGS)
+    where = ", ".join(str(each) for each in first["loc"] if each not in hidden)
     meant = MEANT.get(first.get("ctx", {}).get("pattern"))
     message = first["msg"] if meant is None else f"found {checks.spelled(first['input'])}; {meant}"
     return f"{where[:200] or 'body'}: {message}"

@@ -151,6 +151,9 @@ def _cell(value: Any) -> Any:
 def _parquet(trials: list[dict[str, Any]], space: Space) -> Response:
     pyarrow, parquet = needed("files", "pyarrow"), needed("files", "pyarrow.parquet")
     columns, kinds = _flat(trials, space), _kinds(pyarrow)
+    for name, side in zip(space.names, space.sides, strict=True):
+        if side.kind == "integer":
+            kinds[beside(_COLUMNS, name)] = pyarrow.int64()
     for name, levels in space.levels.items():
         if not all(map(checks.is_number, levels)):
             column = beside(_COLUMNS, name)

@@ -27,7 +27,7 @@ function rounded(n) {
 }
 
 const percent = (p) => (p === null || p === undefined ? "–" : `${said(100 * p, 100)} %`);
-const width = (name) => study.space[name][1] - study.space[name][0];
+const isLog = (name) => study.kinds[name] === "log";
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const shortened = (text) => cut(text, 40);
 
@@ -36,9 +36,22 @@ function literal(text) {
   return shortened(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
 }
 
+/** A number of a feature; over decades, each to its own precision. */
+function number(name, x) {
+  const [low, high] = study.space[name];
+  return said(x, isLog(name) ? Math.abs(x) : high - low);
+}
+
 /** A number or a level of a feature. */
 function value(name, x) {
-  return ranges.includes(name) ? said(x, width(name)) : shortened(String(x));
+  return ranges.includes(name) ? number(name, x) : shortened(String(x));
+}
+
+/** The number at a share of a range, from 0 to 1. */
+function numberAt(name, share) {
+  const [low, high] = study.space[name];
+  const x = isLog(name) ? low * (high / low) ** share : low + share * (high - low);
+  return Math.min(Math.max(study.kinds[name] === "integer" ? Math.round(x) : x, low), high);
 }
 
 function point(values) {
@@ -56,10 +69,10 @@ function answer(known) {
   const kind = study.goal.kind;
   if (!known) return ["Known", "–", "no outcomes yet"];
   if (known.threshold !== undefined) {
-    const [name] = names, range = width(name);
+    const [name] = names;
     const never = known.not_reached > 0.005 ? `; not reached within the space: ${percent(known.not_reached)}` : "";
-    const [low, high] = known.interval.map((x) => said(x, range));
-    return [`${shortened(name)} at ${percent(study.goal.level)}`, said(known.threshold, range), `95 % interval ${low} to ${high}${never}`];
+    const [low, high] = known.interval.map((x) => number(name, x));
+    return [`${shortened(name)} at ${percent(study.goal.level)}`, number(name, known.threshold), `95 % interval ${low} to ${high}${never}`];
   }
   if (kind === "LevelSet") return [`Share above ${percent(study.goal.level)}`, percent(known.share_above), "of the whole space"];
   if (known.best) {
@@ -207,7 +220,7 @@ function bars(colour, name, found) {
 function curve(colour, name, found, known, isOnly) {
   const x = found.points.map((p) => p[name]);
   const line = { type: "scatter", mode: "lines", x, hoverinfo: "skip", line: { width: 0 } };
-  const text = x.map((at, i) => `${literal(name)} ${said(at, width(name))}<br>${summed(found, i)}`);
+  const text = x.map((_, i) => `${literal(name)} ${number(name, x[i])}<br>${summed(found, i)}`);
   const data = found.mean[0] === null ? [] : [
     { ...line, y: found.low },
     { ...line, y: found.high, fill: "tonexty", fillcolor: colour.band },
@@ -220,32 +233,35 @@ function curve(colour, name, found, known, isOnly) {
     shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: known.threshold, x1: known.threshold, line: { color: colour.warning, width: 1.5, dash: "dot" } });
     data.push({ type: "scatter", mode: "lines", x: [low, high], y: [y, y], hoverinfo: "skip", line: { width: 7, color: colour.warning }, opacity: 0.55 });
     data.push({ type: "scatter", mode: "markers", x: [known.threshold], y: [y], hoverinfo: "text",
-      text: [`${literal(name)} at ${percent(study.goal.level)}: ${said(known.threshold, width(name))}<br>95 % interval ${said(low, width(name))} to ${said(high, width(name))}`],
+      text: [`${literal(name)} at ${percent(study.goal.level)}: ${number(name, known.threshold)}<br>95 % interval ${number(name, low)} to ${number(name, high)}`],
       marker: { size: 13, color: colour.warning, line: { color: colour.paper, width: 2 } } });
   }
-  const at = (t) => [t.values[name], height(t)];
-  for (const [some, style] of kinds(colour)) data.push(marks(some, style, at));
-  return [data, layout(colour, { title: { text: literal(name) }, range: padded(name) }, SHARES, { shapes })];
+  const place = (t) => [t.values[name], height(t)];
+  for (const [some, style] of kinds(colour)) data.push(marks(some, style, place));
+  return [data, layout(colour, axisOf(name), SHARES, { shapes })];
 }
 
-function padded(name) {
-  const [low, high] = study.space[name], room = 0.02 * (high - low);
-  return [low - room, high + room];
+/** The axis of a range; over decades it is logarithmic, and so are its ends. */
+function axisOf(name) {
+  const [low, high] = study.space[name].map((end) => (isLog(name) ? Math.log10(end) : end));
+  const room = 0.02 * (high - low);
+  return { title: { text: literal(name) }, type: isLog(name) ? "log" : "linear", range: [low - room, high + room] };
 }
 
 /** The map of two features: of the mean, or of the width of the interval. */
 function map(colour, found, of) {
   const [first, second] = ranges;
-  const column = (i) => found.points[i * GRID][first], line = (j) => found.points[j][second];
-  const x = Array.from({ length: GRID }, (_, i) => column(i)), y = Array.from({ length: GRID }, (_, j) => line(j));
-  const at = (i, j) => i * GRID + j;
+  const [columns, lines] = ranges.map((name) => found.grid[name]); // whole numbers may be fewer than asked for
+  const index = (i, j) => i * lines + j;
+  const x = Array.from({ length: columns }, (_, i) => found.points[index(i, 0)][first]);
+  const y = Array.from({ length: lines }, (_, j) => found.points[j][second]);
   const shade = (k) => (of === "mean" ? found.mean[k] : found.high[k] - found.low[k]);
-  const z = y.map((_, j) => x.map((__, i) => shade(at(i, j))));
-  const text = y.map((_, j) => x.map((__, i) => `${point(found.points[at(i, j)])}<br>${summed(found, at(i, j))}`));
+  const z = y.map((_, j) => x.map((__, i) => shade(index(i, j))));
+  const text = y.map((_, j) => x.map((__, i) => `${point(found.points[index(i, j)])}<br>${summed(found, index(i, j))}`));
   const data = [];
   if (found.mean[0] !== null) {
     const bar = { thickness: 12, outlinewidth: 0, tickformat: ".0%", tickcolor: colour.soft };
-    data.push({ type: "heatmap", x, y, z, text, hoverinfo: "text", zmin: 0, zmax: 1, zsmooth: "best", colorscale: of === "mean" ? "RdBu" : "Cividis", reversescale: of === "mean", colorbar: bar });
+    data.push({ type: "heatmap", x, y, z, text, hoverinfo: "text", zmin: 0, zmax: 1, zsmooth: ranges.some(isLog) ? false : "best", colorscale: of === "mean" ? "RdBu" : "Cividis", reversescale: of === "mean", colorbar: bar });
     if (of === "mean" && study.goal.kind === "LevelSet" && !study.goal.under) {
       const contours = { coloring: "none", start: study.goal.level, end: study.goal.level, size: 1, showlabels: false };
       data.push({ type: "contour", x, y, z, contours, showscale: false, hoverinfo: "skip", line: { color: "#111111", width: 2 } });
@@ -254,7 +270,7 @@ function map(colour, found, of) {
   const style = (one) => ({ ...one, color: one.word === "pending" ? "#111111" : one.color, opacity: 0.9, size: 7, line: { color: "#ffffff", width: one.word === "pending" ? 2 : 0.8 } });
   const place = (t) => [t.values[first], t.values[second]];
   if (of === "mean") for (const [some, one] of kinds({ ...colour, good: "#007a59", warning: "#b84f00" })) data.push(marks(some, style(one), place));
-  return [data, layout(colour, { title: { text: literal(first) }, range: padded(first) }, { title: { text: literal(second) }, range: padded(second) })];
+  return [data, layout(colour, axisOf(first), axisOf(second))];
 }
 
 let last = null;
@@ -294,18 +310,17 @@ function choice() {
 
 /** The posterior where the figures need it: on a grid at the chosen levels, or along each of several features. */
 async function believed(chosen) {
-  const at = (along) => new URLSearchParams(chosen.filter(({ name }) => name !== along).map(({ name, word }) => [parameter(name), word]));
+  const elsewhere = (along) => new URLSearchParams(chosen.filter(({ name }) => name !== along).map(({ name, word }) => [parameter(name), word]));
   const asked = (query) => get(`/posterior?${query}`);
   const gridded = (query, size) => (query.append("grid", size), asked(query));
   const shown = (features) => features.slice(0, document.querySelectorAll(".plot").length);
-  if (ranges.length === 0) return Promise.all(shown(names).map((along) => gridded(at(along), 1)));
-  if (ranges.length <= 2) return [await gridded(at(null), GRID)];
+  if (ranges.length === 0) return Promise.all(shown(names).map((along) => gridded(elsewhere(along), 1)));
+  if (ranges.length <= 2) return [await gridded(elsewhere(null), GRID)];
   return Promise.all(shown(ranges).map((along) => {
-    const query = at(null);
+    const query = elsewhere(null);
     for (const name of ranges) {
-      const [low, high] = study.space[name];
-      if (name !== along) query.append(parameter(name), (low + high) / 2); // once: the same at all points
-      else for (let i = 0; i <= 40; i += 1) query.append(parameter(name), low + ((high - low) * i) / 40);
+      if (name !== along) query.append(parameter(name), numberAt(name, 1 / 2)); // once: the same at all points
+      else for (let i = 0; i <= 40; i += 1) query.append(parameter(name), numberAt(name, i / 40));
     }
     return asked(query);
   }));
