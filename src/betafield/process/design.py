@@ -319,13 +319,14 @@ def design(basis: Basis, x: Floats) -> Design:
     return plain if basis.effects is None else Levelled(plain, basis, x)
 
 
-def of_rows(basis: Basis, x: Floats, most: float) -> Design:
+def of_rows(basis: Basis, x: Floats, most: float, sparse: float = SPARSE) -> Design:
     """Return the same of the rows of a fit, with so many trials in one at the most.
 
-    Few rows have a form of their own. Answers have not, for they would depend on what is asked
-    together; nor rows of so many trials that what is outside their space would be rounding.
+    Few rows, for each of which there are `sparse` functions, have a form of their own. Answers have
+    not, for they would depend on what is asked together; nor rows of so many trials that what is
+    outside their space would be rounding.
     """
-    is_few = SPARSE * len(x) <= len(basis.root) and most <= MANY
+    is_few = sparse * len(x) <= len(basis.root) and most <= MANY
     return Few(matrix(basis, x)) if is_few and basis.layout is None else design(basis, x)
 
 

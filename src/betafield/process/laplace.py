@@ -29,7 +29,7 @@ import numpy.typing as npt
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature, Low, Whole
-from betafield.process.design import Design, design, of_rows
+from betafield.process.design import SPARSE, Design, design, of_rows
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
@@ -120,10 +120,11 @@ def mode(
     near: Floats | None = None,
     gain: float = FINE,
     steps: int = STEPS,
+    sparse: float = SPARSE,
 ) -> Mode:
     """Return the mode for these hyper-parameters; `near` are latent values to start from."""
     functions = basis(theta, prior)
-    phi = _design(functions, rows)
+    phi = _design(functions, rows, sparse)
     f = np.zeros(len(rows.x)) if near is None else near
     reading = read(f, rows, link)
     _, b = _scored(phi, f, reading, reading.information)
@@ -157,8 +158,8 @@ def mode(
     return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
 
 
-def _design(functions: Basis, rows: Rows) -> Design:
-    return of_rows(functions, rows.x, float(rows.n.max(initial=0.0)))
+def _design(functions: Basis, rows: Rows, sparse: float) -> Design:
+    return of_rows(functions, rows.x, float(rows.n.max(initial=0.0)), sparse)
 
 
 class _Point(NamedTuple):
@@ -235,11 +236,11 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
     return at
 
 
-def slopes(mode: Mode, rows: Rows) -> Slopes:
+def slopes(mode: Mode, rows: Rows, sparse: float = SPARSE) -> Slopes:
     """Return how a mode and its evidence change with the hyper-parameters."""
     if isinstance(mode.curvature, Blocked):
         return _of_blocks(mode, mode.curvature, rows)
-    phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
+    phi, G, b = _design(mode.basis, rows, sparse), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
