@@ -335,28 +335,40 @@ class Exclusion(NamedTuple):
         return np.asarray(special.logsumexp(total, axis=1) - math.log(TRIED_STEPS))
 
 
-def share_bounds(successes: Floats, trials: Floats, error: float) -> tuple[Floats, Floats]:
-    """Return Clopper and Pearson's bounds of the mean probability of independent trials.
+def clopper_pearson(successes: Floats, trials: Floats, error: float) -> tuple[Floats, Floats]:
+    """Return Clopper and Pearson's bounds of the probability of independent trials alike.
 
-    The lower one is the q at which so many successes or more have the probability error/2. Trials
-    need not be alike, but for a first success: its probability is at most n q̄, and more than that
-    of trials alike.
+    The lower one is the q at which so many successes or more have the probability error/2, a
+    quantile of Beta(S, n − S + 1); the upper one is its mirror image.
 
     Examples
     --------
-    >>> low, high = share_bounds(np.array([0.0, 5.0]), np.array([10.0, 10.0]), error=0.05)
+    >>> low, high = clopper_pearson(np.array([0.0, 5.0]), np.array([10.0, 10.0]), error=0.05)
     >>> print(low.round(4), high.round(4))
     [0.     0.1871] [0.3085 0.8129]
     """
-    low = _lower_bound(successes, trials, error)
-    return low, 1.0 - _lower_bound(trials - successes, trials, error)
+    failures, tail = trials - successes, 0.5 * error
+    return _lower_bound(successes, failures, tail), 1.0 - _lower_bound(failures, successes, tail)
 
 
-def _lower_bound(successes: Floats, trials: Floats, error: float) -> Floats:
-    several = Beta(np.maximum(successes, 1.0).ravel(), (trials - successes + 1.0).ravel())
-    bound = several.ppf(0.5 * error).reshape(successes.shape)
-    bound = np.where(successes == 1.0, 0.5 * error / np.maximum(trials, 1.0), bound)
+def _lower_bound(successes: Floats, failures: Floats, tail: float) -> Floats:
+    some = np.where(successes > 0.0, successes, 1.0)
+    bound = Beta(some.ravel(), (failures + 1.0).ravel()).ppf(tail).reshape(successes.shape)
     return np.where(successes > 0.0, bound, 0.0)
+
+
+def share_bounds(successes: Floats, trials: Floats, error: float) -> tuple[Floats, Floats]:
+    """Return bounds of the mean probability of independent trials that need not be alike.
+
+    They are Clopper and Pearson's but for a first success: its probability is at most n q̄, and
+    more than that of trials alike.
+    """
+    low, high = clopper_pearson(successes, trials, error)
+    first = 0.5 * error / np.maximum(trials, 1.0)
+    return (
+        np.where(successes == 1.0, first, low),
+        np.where(trials - successes == 1.0, 1.0 - first, high),
+    )
 
 
 def _log_likelihood(theta: Floats, ratios: Floats) -> Floats:

@@ -209,11 +209,6 @@ class Field:
     # What there is to know about it.
 
     @property
-    def is_plain(self) -> bool:
-        """Whether all there is to learn from are two classes without contexts."""
-        return len(self.classes) == 2 and not self.totals.distorted
-
-    @property
     def sides(self) -> Floats:
         """Lengths of the domain, in scaled units."""
         return self.units.sides(self.bounds)

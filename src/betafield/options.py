@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
 from betafield import categories, checks, monotonic, success
+from betafield.metrics import ORDERS
 from betafield.wraps import Wraps
 from betafield.wraps import checked as check_wraps
 from betafield.wraps import of as wrapping
 
 METHODS = ("auto", "process", "windows")
-METRICS = ("euclidean", "chebyshev", "manhattan")
 SHARINGS = ("exact", "mean")
 
 
@@ -45,7 +45,7 @@ class Options(NamedTuple):
         """Return them; raise for the first that is not allowed."""
         widths.check(self.bandwidth)
         checks.one_of("method", self.method, METHODS)
-        checks.one_of("metric", self.metric, METRICS)
+        checks.one_of("metric", self.metric, ORDERS)
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
         success.require_label(self.pos_label)

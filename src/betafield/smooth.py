@@ -188,11 +188,6 @@ class SmoothField:
         """Whether process and windows are found for all trials there are."""
         return self.served_at == self.totals
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether all there is to learn from are two classes without contexts."""
-        return len(self.classes) == 2 and not self.totals.distorted
-
     @cached
     def bounds(self) -> Floats:
         """The domain (d, 2): as given, or that of all trials; categories have none."""

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from betafield import bernstein, contexts, families
 from betafield._locks import cached
+from betafield._rows import groups
 from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
 from betafield.families import ContextFamily, Rate
@@ -316,7 +317,7 @@ def _by_kind(part: Part) -> dict[int, Part]:
     if part.context.shape[1] == 0:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
-    is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
+    is_plain = bernstein.is_plain(part.context)
     # A list, because two coefficients are the kind of affine contexts and may be all there are.
     kinds: list[tuple[int, npt.NDArray[np.bool_], Any]] = [
         (0, is_plain, []),
@@ -367,14 +368,7 @@ def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:
 def _joined(parts: tuple[Part, ...]) -> Part:
     """Return every place once, sorted."""
     whole = _concatenated(parts)
-    keys = _keys(whole)
-    order = np.lexsort(keys[::-1])
-    is_new = np.zeros(whole.size, dtype=np.bool_)
-    is_new[:1] = True
-    for key in keys:
-        ordered = key[order]
-        is_new[1:] |= ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(is_new)
+    order, starts = groups(_keys(whole))
     summed = np.add.reduceat(whole.counts[:, order], starts, axis=1, dtype=np.int64)
     return whole.taken(order[starts])._replace(counts=summed)
 
@@ -414,7 +408,7 @@ def _raised(part: Part, degree: int) -> Floats:
     """Return contexts with the coefficients of a higher degree."""
     context = part.context
     if context.shape[1] == 0:
-        context = np.broadcast_to([0.0, 1.0], (part.size, 2))
+        context = np.broadcast_to(bernstein.PLAIN, (part.size, 2))
     return bernstein.elevated(context, degree)
 
 

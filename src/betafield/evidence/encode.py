@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import contexts, lattice
+from betafield import bernstein, contexts, lattice
 from betafield._rows import distinct
 from betafield.evidence.columns import (
     FRACTIONS,
@@ -175,7 +175,7 @@ def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[
     there = np.asarray(columns > 0)
     if weight is not None:
         there &= weight * FRACTIONS > 0.5
-    _require_possible(there, context)
+    bernstein.require_possible("context", context, there[0], there[1])
     happened = [_happened(columns[k], there[k], weight, context, bool(k)) for k in (0, 1)]
     return _Trials(*(np.concatenate(parts) for parts in zip(*happened, strict=True))), context
 
@@ -195,20 +195,6 @@ class _Trials(NamedTuple):
     def likelihood(self) -> Floats:
         """Return the coefficients of the probability of what happened."""
         return np.where(self.success[:, None], self.context, 1.0 - self.context)
-
-
-def _require_possible(there: npt.NDArray[np.bool_], context: Floats) -> None:
-    """Raise for the first outcome that cannot have happened."""
-    never = np.asarray(~context.any(axis=1))
-    always = np.asarray((context == 1.0).all(axis=1))
-    wrong = (there[1] & never) | (there[0] & always)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        found, sure = ("success", 0) if never[row] else ("failure", 1)
-        raise ValueError(
-            f"context row {row}: found {context[row].tolist()}, under which the probability of "
-            f"success is {sure} for every π, and a {found}; this cannot happen"
-        )
 
 
 def _happened(
