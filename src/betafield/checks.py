@@ -166,11 +166,9 @@ def positive(name: str, value: Any, rule: str = "a positive number is needed") -
     return number(name, value, rule, above=0.0)
 
 
-def probability(
-    name: str, value: Any, rule: str = "a probability within [0, 1] is needed"
-) -> float:
+def probability(name: str, value: Any) -> float:
     """Return a number from 0 to 1."""
-    return number(name, value, rule, low=0.0, high=1.0)
+    return number(name, value, "a probability within [0, 1] is needed", low=0.0, high=1.0)
 
 
 def share(name: str, value: Any, rule: str = "a number between 0 and 1 is needed") -> float:

@@ -61,8 +61,6 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at most.
-MOST_GROUPS = 1_000
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 

@@ -118,18 +118,16 @@ def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Fe
     return _coded(header, X, features, "X", DROPPED if asked.missing == "drop" else TAUGHT)
 
 
-def more_points(
-    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
-) -> Floats:
+def more_points(owner: str, X: Any, features: Features, name: str = "X") -> Floats:
     """Return X as `points` does; its features must be these."""
-    return _more(owner, X, features, name, ASKED if not may_miss else DROPPED)[0]
+    return _more(owner, X, features, name, ASKED)[0]
 
 
 def further_points(
-    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
+    owner: str, X: Any, features: Features, *, may_miss: bool = False
 ) -> tuple[Floats, Features]:
     """Return the same of trials, and the features with the levels that X has."""
-    return _more(owner, X, features, name, DROPPED if may_miss else TAUGHT)
+    return _more(owner, X, features, "X", DROPPED if may_miss else TAUGHT)
 
 
 def _more(

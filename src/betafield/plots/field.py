@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,7 +26,8 @@ AT = "a mapping of features to values is needed"
 Floats = npt.NDArray[np.float64]
 
 
-class FieldDisplay:
+@dataclass(eq=False, repr=False)
+class FieldDisplay(style.Drawn):
     """The probability π of a fitted model, over one feature or two.
 
     For a model with one feature: the posterior mean, its credible interval, the guaranteed band if
@@ -95,41 +97,21 @@ class FieldDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        grid: tuple[Floats, ...],
-        mean: Floats,
-        low: Floats,
-        high: Floats,
-        *,
-        features: tuple[str, ...] = ("x0",),
-        events: tuple[str, ...] = ("P(success)",),
-        level: float = 0.95,
-        band: tuple[Floats, Floats] | None = None,
-        bins: tuple[Binned, ...] = (),
-        places: Floats | None = None,
-        at: Mapping[str, float] | None = None,
-        averaged: bool = False,
-        threshold: Threshold | None = None,
-        by: str | None = None,
-    ) -> None:
-        self.grid = grid
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.features = features
-        self.events = events
-        self.level = level
-        self.band = band
-        self.bins = bins
-        self.places = places
-        self.at = at
-        self.averaged = averaged
-        self.threshold = threshold
-        self.by = by
+    grid: tuple[Floats, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    _: KW_ONLY
+    features: tuple[str, ...] = ("x0",)
+    events: tuple[str, ...] = ("P(success)",)
+    level: float = 0.95
+    band: tuple[Floats, Floats] | None = None
+    bins: tuple[Binned, ...] = ()
+    places: Floats | None = None
+    at: Mapping[str, float] | None = None
+    averaged: bool = False
+    threshold: Threshold | None = None
+    by: str | None = None
 
     @classmethod
     def from_estimator(

@@ -222,9 +222,9 @@ class Polynomial(_Under):
 
     batch_size = 1 << 17
 
-    def __init__(self, base: Posterior, coefficients: Floats, pieces: Pieces | None = None) -> None:
+    def __init__(self, base: Posterior, coefficients: Floats) -> None:
         super().__init__(base, coefficients)
-        self._pieces = monotone_pieces(coefficients) if pieces is None else pieces
+        self._pieces = monotone_pieces(coefficients)
 
     def mean(self) -> Floats:
         """E[f(π)]."""
