@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from betafield._rows import distinct
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -289,9 +290,11 @@ every π, and a failure; this cannot happen
     if wrong.any():
         row = int(np.argmax(wrong))
         found, sure = ("success", 0) if never[row] else ("failure", 1)
-        raise ValueError(
-            f"{name} row {start + row}: found {context[row].tolist()}, under which the probability "
-            f"of success is {sure} for every π, and a {found}; this cannot happen"
+        raise refused(
+            name,
+            f"found {context[row].tolist()}, under which the probability of success is {sure} for "
+            f"every π, and a {found}; this cannot happen",
+            start + row,
         )
 
 

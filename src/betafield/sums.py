@@ -30,6 +30,7 @@ from betafield._rows import groups
 from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
 from betafield.families import ContextFamily, Rate
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -288,23 +289,26 @@ def _require_alike(ours: Sums, theirs: Sums) -> None:
     """Raise unless trials have groups in both or in none, and rows are kept in the same way."""
     if ours.is_grouped != theirs.is_grouped:
         one, other = ("groups", "none") if theirs.is_grouped else ("none", "groups")
-        raise ValueError(
-            f"groups: found {one} where the trials so far have {other}; all trials of a model need "
-            "a group, or none, so fit all trials again"
+        raise refused(
+            "groups",
+            f"found {one} where the trials so far have {other}; all trials of a model need "
+            "a group, or none, so fit all trials again",
         )
     if ours.is_apart != theirs.is_apart:
-        raise ValueError(
-            "overdispersion: some rows were learned with it and some without, but all must be "
-            "learned in the same way, so fit all trials again"
+        raise refused(
+            "overdispersion",
+            "some rows were learned with it and some without, but all must be "
+            "learned in the same way, so fit all trials again",
         )
 
 
 def require_few(totals: Totals) -> None:
     """Raise if there are more trials than floats can distinguish in a process."""
     if totals.number() > MOST_TRIALS:
-        raise ValueError(
-            f"trials: adds up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
-            "windows take more, so give method='windows' or a bandwidth"
+        raise refused(
+            "trials",
+            f"adds up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
+            "windows take more, so give method='windows' or a bandwidth",
         )
 
 

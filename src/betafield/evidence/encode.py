@@ -37,6 +37,7 @@ from betafield.evidence.columns import (
     tally,
     untallied,
 )
+from betafield.refusals import refused
 
 if TYPE_CHECKING:
     from betafield.windows import Forest, Places, Shifts
@@ -283,9 +284,10 @@ def _with_polynomials(
 
 def _require_few(n: int, most: int) -> None:
     if n > most:
-        raise ValueError(
-            f"context: found {n} distinct polynomials, a context and its outcome each; at most "
-            f"{most} can be counted separately, so round their coefficients"
+        raise refused(
+            "context",
+            f"found {n} distinct polynomials, a context and its outcome each; at most "
+            f"{most} can be counted separately, so round their coefficients",
         )
 
 
@@ -329,9 +331,11 @@ def _mean(learned: _Trials) -> Evidence:
     is_affine = contexts.is_affine(learned.context)
     if not is_affine.all():
         row = int(learned.rows[~is_affine].min())
-        raise ValueError(
-            f"context row {row}: found a polynomial of degree {learned.context.shape[1] - 1}; "
-            "sharing='mean' is for affine contexts, use sharing='exact'"
+        raise refused(
+            "context",
+            f"found a polynomial of degree {learned.context.shape[1] - 1}; "
+            "sharing='mean' is for affine contexts, use sharing='exact'",
+            row=row,
         )
     outcomes = np.stack([~learned.success, learned.success])
     counts = tally(outcomes * learned.held, learned.size)

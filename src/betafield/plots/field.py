@@ -15,6 +15,7 @@ import betafield.plots.maps as maps
 import betafield.plots.style as style
 from betafield import checks
 from betafield.observed import Binned, binned, feature_names, require_model
+from betafield.refusals import refused
 from betafield.survey import Question
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class FieldDisplay(style.Drawn):
         """Return the display with a curve or a map per level."""
         given = {} if at is None else dict(checks.instance("at", at, Mapping, AT))
         if chosen.name in given or chosen.column in given:
-            raise ValueError(f"at: found {chosen.name!r}, whose levels are all shown")
+            raise refused("at", f"found {chosen.name!r}, whose levels are all shown")
         along = levels.axis(model, features)
         each = [
             Question(model, X, y, along, {**given, chosen.column: label}, *rest)
@@ -276,10 +277,10 @@ def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, cl
     """Raise for what a curve per level does not have."""
     for name, found in (("lipschitz", lipschitz), ("threshold", threshold)):
         if found is not None:
-            raise ValueError(f"{name}: found {found!r} with by; draw one level by at={{…}}")
+            raise refused(name, f"found {found!r} with by; draw one level by at={{…}}")
     if len(model.classes_) > 2 and class_ is None:
-        raise ValueError(
-            "class_: found None together with by and three or more classes; name one class"
+        raise refused(
+            "class_", "found None together with by and three or more classes; name one class"
         )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from betafield import checks, persistence
 from betafield._extras import needed
 from betafield.observed import require_model
+from betafield.refusals import Refused
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -146,9 +147,11 @@ def _checked_path(path: Any) -> str:
     name = persistence.file_name(path)
     folder = os.path.dirname(os.path.realpath(name))
     if os.path.isdir(name):
-        raise IsADirectoryError(f"path: found {name!r}, a folder; a file's name is needed")
+        said = f"found {name!r}, a folder; a file's name is needed"
+        raise Refused("path", said).error(IsADirectoryError)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"path: found {name!r}; there is no folder {folder!r}")
+        said = f"found {name!r}; there is no folder {folder!r}"
+        raise Refused("path", said).error(FileNotFoundError)
     return name
 
 
