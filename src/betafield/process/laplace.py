@@ -247,7 +247,7 @@ def slopes(mode: Mode, rows: Rows, sparse: float = SPARSE) -> Slopes:
     moves = linear.product(G * b, S)
     drift = phi.adjoint(-0.5 * leverages * mode.reading.slope)
     gradient = (0.5 * G * (b * b - np.diag(M))).sum(axis=1) + (moves * drift).sum(axis=1)
-    information = 0.5 * linear.product(linear.product(G, M * M), _turned(G))
+    information = 0.5 * linear.product(linear.product(G, M * M), G.T)
     return Slopes(gradient, information, S, leverages, moves)
 
 
@@ -262,11 +262,7 @@ def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
     core, across, levels = curvature.squares()
     m, k = core.shape[0], len(levels)
     G0, G1 = np.ascontiguousarray(G[:, :m]), np.ascontiguousarray(G[:, m : m + k])
-    half = linear.product(linear.product(G1, across), _turned(G0))
-    own = linear.product(linear.product(G0, core), _turned(G0))
-    own += half + half.T + linear.product(linear.product(G1, levels), _turned(G1))
+    half = linear.product(linear.product(G1, across), G0.T)
+    own = linear.product(linear.product(G0, core), G0.T)
+    own += half + half.T + linear.product(linear.product(G1, levels), G1.T)
     return Slopes(gradient, 0.5 * own, S, leverages, moves)
-
-
-def _turned(A: Floats) -> Floats:
-    return np.ascontiguousarray(A.T)

@@ -110,7 +110,7 @@ def html(
     _require_text("title", title)
     _require_text("command", command)
     named = _sources(source)
-    _require_packages()
+    needed("report", "jinja2", "plotly")
     import betafield.report.page as page
     from betafield.report.recipe import Asked
 
@@ -118,10 +118,6 @@ def html(
 
 
 # What is asked for -------------------------------------------------------------------------
-
-
-def _require_packages() -> None:
-    needed("report", "jinja2", "plotly")
 
 
 def _require_text(name: str, value: Any) -> None:
