@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from paper import figure_1, figure_2, figure_3, figure_4, harness, page, theorems
+from paper import figure_1, figure_2, figure_3, figure_4, harness, measures, page, theorems
 from paper.results import Check, Checks, Curve, Results
 from paper.sizes import FULL, QUICK, Sizes
 
@@ -26,11 +26,12 @@ def curves(sizes: Sizes) -> list[Curve]:
     return [curve for figure in FIGURES for curve in figure.curves(sizes)]
 
 
-def reproduce(sizes: Sizes, folder: Path, jobs: int) -> Results:
+def reproduce(sizes: Sizes, folder: Path, jobs: int, measure: harness.Measure) -> Results:
     """Compute what is not kept in the folder yet, and return all curves."""
     cache = harness.Cache(folder)
     wanted = curves(sizes)
-    harness.run((unit for curve in wanted for unit in curve.units()), cache, jobs)
+    units = (unit for curve in wanted for unit in curve.units())
+    harness.run(units, cache, jobs, measure=measure)
     return Results.read(wanted, cache)
 
 
@@ -55,12 +56,16 @@ def publish(results: Results, checks: dict[str, Check], sizes: Sizes, quick: Pat
         page.renew()
 
 
-def main(arguments: Sequence[str] | None = None, quick: Sizes = QUICK) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    quick: Sizes = QUICK,
+    measure: harness.Measure = measures.measure,
+) -> int:
     chosen = parsed(arguments)
     sizes, started = (quick if chosen.quick else FULL), perf_counter()
     if chosen.fresh:
         harness.Cache(chosen.cache).clear()
-    results = reproduce(sizes, chosen.cache, chosen.jobs)
+    results = reproduce(sizes, chosen.cache, chosen.jobs, measure)
     checks = checked(results)
     publish(results, checks, sizes, chosen.cache / "quick" if chosen.quick else None)
     print(*checks.values(), sep="\n")

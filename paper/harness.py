@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -19,12 +19,15 @@ from time import monotonic
 from typing import Any, Protocol
 
 from paper import measures, methods, processes
-from paper.problems import PROBLEMS
+from paper.problems import PROBLEMS, Problem
 
 # To be raised when a measurement changes its meaning.
 MEANING = 1
 # How a process starts that computes what it is told.
 WORKER = (sys.executable, "-m", "paper.worker")
+
+# What computes a unit, told by its names and numbers.
+Measure = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True, order=True)
@@ -46,11 +49,12 @@ class Unit:
     def expected_seconds(self) -> float:
         return methods.expected_seconds(self.method, self.t)
 
-    @property
-    def key(self) -> str:
-        """Changes with the problem, the settings and the measurement."""
-        problem = PROBLEMS[self.problem]
-        recipe = methods.recipe(self.method, problem)
+    def key(
+        self, problems: Mapping[str, Problem] = PROBLEMS, known: methods.Methods = methods.METHODS
+    ) -> str:
+        """Return what changes with the problem, the settings and the measurement."""
+        problem = problems[self.problem]
+        recipe = methods.recipe(self.method, problem, known)
         parts = [MEANING, *asdict(self).values(), problem.fingerprint, recipe]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
@@ -63,7 +67,7 @@ class Cache:
 
     def path(self, unit: Unit) -> Path:
         """Return where the unit lies, or would."""
-        return self.folder / unit.what / unit.problem.replace(" ", "-") / f"{unit.key}.json"
+        return self.folder / unit.what / unit.problem.replace(" ", "-") / f"{unit.key()}.json"
 
     def get(self, unit: Unit) -> dict[str, Any] | None:
         """Return what was found, or None: never computed, cut short, or another unit's."""
@@ -94,16 +98,22 @@ class Cache:
             shutil.rmtree(self.folder / what, ignore_errors=True)
 
 
-def compute(unit: Unit, cache: Cache) -> Unit:
+def compute(unit: Unit, cache: Cache, measure: Measure = measures.measure) -> Unit:
     """Measure and keep."""
-    cache.put(unit, measures.measure(**asdict(unit)))
+    cache.put(unit, measure(**asdict(unit)))
     return unit
 
 
-def run(units: Iterable[Unit], cache: Cache, jobs: int = 2, worker: Sequence[str] = WORKER) -> int:
+def run(
+    units: Iterable[Unit],
+    cache: Cache,
+    jobs: int = 2,
+    worker: Sequence[str] = WORKER,
+    measure: Measure = measures.measure,
+) -> int:
     """Compute what is not kept yet, dearest first, timings last and alone; return how many.
 
-    One job is done in this process; more by others, with the worker's command.
+    One job is done in this process, by `measure`; more by others, with the worker's command.
     """
     missing = [unit for unit in dict.fromkeys(units) if cache.get(unit) is None]
     missing.sort(key=lambda unit: (unit.alone, -unit.expected_seconds))
@@ -114,7 +124,7 @@ def run(units: Iterable[Unit], cache: Cache, jobs: int = 2, worker: Sequence[str
         for unit in computed:
             done(unit)
         for unit in here:
-            done(compute(unit, cache))
+            done(compute(unit, cache, measure))
     return len(missing)
 
 

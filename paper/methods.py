@@ -1,6 +1,6 @@
 """Who learns: the paper's method, its variants and its rivals, by the names used in results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,7 +43,8 @@ def logistic_gp(_: Problem, **kernel: float) -> LogisticGP:
     return LogisticGP(**kernel)
 
 
-METHODS: dict[str, Callable[[Problem], Any]] = {
+Methods = Mapping[str, Callable[[Problem], Any]]
+METHODS: Methods = {
     "SBP": smooth_beta,
     "Δ₁": partial(fixed_width, trials=50),
     "Δ₂": partial(fixed_width, trials=500_000),
@@ -82,9 +83,9 @@ def fit(name: str, problem: Problem, trials: Trials) -> Fitted:
     return Fitted(model.fit(trials.X, trials.y, **told), isinstance(model, LogisticGP))
 
 
-def recipe(name: str, problem: Problem) -> str:
+def recipe(name: str, problem: Problem, known: Methods = METHODS) -> str:
     """Return the method's settings in words that change when they do."""
-    model = METHODS[name](problem)
+    model = known[name](problem)
     return f"{type(model).__name__} {sorted(model.get_params().items())}"
 
 

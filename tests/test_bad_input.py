@@ -1,23 +1,18 @@
 """Bad input: the error says where, what and which rule; the model stays as it was."""
 
-import contextlib
+import functools
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
+from tests import refusing
+from tests.refusing import T, X, Y, make
 
 from betafield import FieldWarning, Prior, SmoothBetaClassifier
 
-T = 8
-X = np.column_stack([np.linspace(0, 1, T), np.linspace(1, 0, T) ** 2])
-Y = np.array([0, 1, 0, 1, 1, 0, 1, 1])
 NAN, INF = np.nan, np.inf
-
-
-def make(**options):
-    return SmoothBetaClassifier(**{"bandwidth": 0.3, "bounds": [(0, 1)] * 2, **options})
 
 
 def changed(values, row, value):
@@ -42,18 +37,7 @@ def knowledge(model):
     return held, model.n_trials_, posterior.alpha.tobytes(), posterior.beta.tobytes()
 
 
-@contextlib.contextmanager
-def refused(model, error, *said):
-    """Expect the error with all of these words, and the model as it was before."""
-    before = knowledge(model)
-    with pytest.raises(error) as caught:
-        yield
-    message = str(caught.value)
-    for words in said:
-        assert words in message, message
-    for noise in ("np.int64(", "np.float64(", "np.str_("):
-        assert noise not in message, message
-    assert knowledge(model) == before
+refused = functools.partial(refusing.refused, knowledge=knowledge)
 
 
 def fails(_):

@@ -1130,6 +1130,20 @@ def test_what_nobody_thought_of_is_told_in_a_sentence_too(refuse, monkeypatch):
     refuse(1, "KeyError: 'lost'; run it with --debug", "info", "line.beta")
 
 
+@pytest.mark.usefixtures("here")
+def test_errors_about_two_columns_name_the_line(refuse):
+    columns = [0.1, 0.2, 0.3], [0, 1, 1], [0.5, 0.5, 0.5], [0.1, 0.7, 0.1]
+    write_csv("two.csv", ["x", "y", "g", "l"], *columns)
+    asked = ["--features", "x", "--outcome", "y", "--guess", "g", "--lapse", "l"]
+    refuse(
+        1,
+        "line 3 of two.csv: guess and lapse: found guess 0.5 and lapse 0.7",
+        "fit",
+        "two.csv",
+        *asked,
+    )
+
+
 def test_names_from_files_do_not_steer_the_terminal(say):
     write_csv("t.csv", ["x\x1b[2J", "y"], [1, 2, 3], [0, 1, 1])
     status, out, err = say("fit", "t.csv")

@@ -16,6 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from tests.distortions import affine, polynomial
 from tests.forests import ANY_LIMITS, empty
 
 from betafield import SmoothBetaClassifier, bandwidth, contexts
@@ -25,25 +26,6 @@ from betafield.posteriors.reference import exact_mixture
 SHARINGS = ["exact", "mean"]
 LEVELS = np.array([[0.025], [0.5], [0.975]])
 POINTS = np.array([[0.05], [0.3], [0.5], [0.8], [0.99]])
-
-rates = st.integers(0, 1024).map(lambda n: n / 1024)
-affine = st.tuples(rates, rates) | st.sampled_from(
-    [
-        (0, 1),
-        (1, 0),
-        (0, 0.5),
-        (0.5, 1),
-        (0.3, 0.3),
-        (0, 0),
-        (1, 1),
-        (1, 0.25),
-        (1e-12, 1),
-        (1, 1e-6),
-    ]
-)
-polynomial = st.sampled_from(
-    [(0, 1, 1), (0, 1, 1, 1), (0.1, 0.9, 0.9, 0.9), (0.5, 0, 0.5), (0, 1, 0), (0.7, 0.7, 0.7)]
-) | st.tuples(rates, rates, rates)
 
 
 @st.composite

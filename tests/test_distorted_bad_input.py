@@ -1,23 +1,16 @@
 """Bad contexts: the error says where, what and which rule; the model stays as it was."""
 
-import contextlib
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tests import refusing
+from tests.refusing import T, X, Y, make
 
-from betafield import SmoothBetaClassifier, contexts
+from betafield import contexts
 
-T = 8
-X = np.column_stack([np.linspace(0, 1, T), np.linspace(1, 0, T) ** 2])
-Y = np.array([0, 1, 0, 1, 1, 0, 1, 1])
 C = np.column_stack([np.linspace(0.0, 0.4, T), np.linspace(0.5, 1.0, T)])
 POOLS = contexts.pooled([1, 2, 3, 4] * 2)
-
-
-def make(**options):
-    return SmoothBetaClassifier(**{"bandwidth": 0.3, "bounds": [(0, 1)] * 2, **options})
 
 
 def changed(values, at, value):
@@ -34,40 +27,8 @@ def knowledge(model):
     return held, model.n_trials_, posterior.mean().tobytes(), posterior.ppf(0.3).tobytes()
 
 
-@contextlib.contextmanager
 def refused(model, *said):
-    """Expect a ValueError with all of these words, and the model as it was before."""
-    before = knowledge(model)
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are checked below)
-        yield
-    message = str(caught.value)
-    for words in said:
-        assert words in message, message
-    for noise in ("np.int64(", "np.float64(", "np.str_("):
-        assert noise not in message, message
-    assert knowledge(model) == before
-
-
-def fails(_):
-    raise ValueError("trials row 3: found 2; allowed is 1")
-
-
-def forgets(model):
-    model.partial_fit(X, Y)
-    fails(model)
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [(fails, ["row 4"]), (fails, ["row 3", "found 3"]), (forgets, ["row 3"]), (id, [])],
-    ids=["another row", "another value", "a changed model", "no error"],
-)
-def test_what_is_not_refused_as_said_is_told_apart(call, said):
-    model = make().fit(X, Y)
-    with refused(model, "row 3", "found 2"):
-        fails(model)
-    with pytest.raises((AssertionError, pytest.fail.Exception)), refused(model, *said):
-        call(model)
+    return refusing.refused(model, ValueError, *said, knowledge=knowledge)
 
 
 LEARN = {

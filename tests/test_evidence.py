@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.distortions import affine, polynomial
 
 from betafield import contexts, lattice
 from betafield.evidence import Decoder, Totals, columns, decode, encode
@@ -13,24 +14,6 @@ from betafield.posteriors import Beta
 from betafield.posteriors.reference import exact_mixture
 from betafield.windows import Places
 
-rates = st.integers(0, 1024).map(lambda n: n / 1024)
-affine = st.tuples(rates, rates) | st.sampled_from(
-    [
-        (0, 1),
-        (1, 0),
-        (0, 0.5),
-        (0.5, 1),
-        (0.3, 0.3),
-        (0, 0),
-        (1, 1),
-        (1, 0.25),
-        (1e-12, 1),
-        (1, 1e-6),
-    ]
-)
-polynomial = st.sampled_from(
-    [(0, 1, 1), (0, 1, 1, 1), (0.1, 0.9, 0.9, 0.9), (0.5, 0, 0.5), (0, 1, 0), (0.7, 0.7, 0.7)]
-) | st.tuples(rates, rates, rates)
 LEVELS = np.array([[0.025], [0.5], [0.975]])
 POINTS = np.array([[0.05], [0.3], [0.5], [0.8], [0.99]])
 

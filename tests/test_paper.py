@@ -95,9 +95,9 @@ def test_the_quick_run_draws_and_keeps_its_numbers(quick, sizes):
 
 
 @pytest.mark.long
-def test_a_second_run_computes_nothing(quick, sizes, monkeypatch, capsys):
-    monkeypatch.setattr(measures, "measure", lambda **_: pytest.fail("computed again"))
-    status = main(["--quick", "--cache", str(quick)], sizes)
+def test_a_second_run_computes_nothing(quick, sizes, capsys):
+    again = lambda **_: pytest.fail("computed again")
+    status = main(["--quick", "--cache", str(quick), "--jobs", "1"], sizes, again)
     printed = capsys.readouterr().out
     missed = printed.count("MISSED ")
     assert status == (missed > 0)
@@ -187,40 +187,34 @@ def peak_memory(method, t):
 UNITS = [Unit("errors", "cone-1", method, t, 0) for method in ("SBP", "NN") for t in (50, 60, 70)]
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """Return what is computed from now on, in this process."""
-    done, measure = [], measures.measure
+class Counting:
+    """Measures, and remembers what; the one after the last is interrupted."""
 
-    def counting(**unit):
-        done.append(unit)
-        return measure(**unit)
+    def __init__(self, last=None):
+        self.done, self.last = [], last
 
-    monkeypatch.setattr(measures, "measure", counting)
-    return done
-
-
-def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch, counted):
-    cache, measure = Cache(tmp_path), measures.measure
-
-    def stopped(**unit):
-        if len(counted) == 4:
+    def __call__(self, **unit):
+        if len(self.done) == self.last:
             raise KeyboardInterrupt
-        return measure(**unit)
+        self.done.append(unit)
+        return measures.measure(**unit)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(measures, "measure", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            harness.run(UNITS, cache, jobs=1)
-    assert len(counted) == 4
-    assert harness.run(UNITS, cache, jobs=1) == 2
-    assert sorted(map(str, counted)) == sorted(str(asdict(unit)) for unit in UNITS)
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    cache, stopped, rest = Cache(tmp_path), Counting(last=4), Counting()
+    with pytest.raises(KeyboardInterrupt):
+        harness.run(UNITS, cache, jobs=1, measure=stopped)
+    assert len(stopped.done) == 4
+    assert harness.run(UNITS, cache, jobs=1, measure=rest) == 2
+    done = stopped.done + rest.done
+    assert sorted(map(str, done)) == sorted(str(asdict(unit)) for unit in UNITS)
     assert harness.run(UNITS, cache, jobs=1) == 0
 
 
-def test_the_same_unit_in_two_figures_is_computed_once(tmp_path, counted):
-    assert harness.run(UNITS[:1] * 2, Cache(tmp_path), jobs=1) == 1
-    assert len(counted) == 1
+def test_the_same_unit_in_two_figures_is_computed_once(tmp_path):
+    counting = Counting()
+    assert harness.run(UNITS[:1] * 2, Cache(tmp_path), jobs=1, measure=counting) == 1
+    assert len(counting.done) == 1
 
 
 @pytest.mark.parametrize(
@@ -234,16 +228,15 @@ def test_the_same_unit_in_two_figures_is_computed_once(tmp_path, counted):
         lambda text: text.replace('"found": {', '"lost": {'),
     ],
 )
-def test_a_damaged_entry_is_computed_again(tmp_path, damage, counted):
-    cache = Cache(tmp_path)
+def test_a_damaged_entry_is_computed_again(tmp_path, damage):
+    cache, counting = Cache(tmp_path), Counting()
     harness.run(UNITS, cache, jobs=1)
     path = cache.path(UNITS[0])
     whole = path.read_text(encoding="utf-8")
     path.write_text(damage(whole), encoding="utf-8")
     assert cache.get(UNITS[0]) is None
-    counted.clear()
-    assert harness.run(UNITS, cache, jobs=1) == 1
-    assert counted == [asdict(UNITS[0])]
+    assert harness.run(UNITS, cache, jobs=1, measure=counting) == 1
+    assert counting.done == [asdict(UNITS[0])]
     assert path.read_text(encoding="utf-8") == whole
 
 
@@ -268,7 +261,7 @@ import os, signal, sys
 from pathlib import Path
 from paper import measures, worker
 
-measure, (how, marks, folder) = measures.measure, sys.argv[1:]
+how, marks, folder = sys.argv[1:]
 
 def mortal(**unit):
     first = not (mark := Path(marks, f"{unit['method']} {unit['t']}")).exists()
@@ -276,10 +269,9 @@ def mortal(**unit):
     if how == "always" and unit["t"] == 60 or how != "always" and first:
         killed = how == "once" and len(os.listdir(marks)) % 2
         os.kill(os.getpid(), signal.SIGKILL) if killed else os._exit(0)
-    return measure(**unit)
+    return measures.measure(**unit)
 
-measures.measure = mortal
-worker.main(folder)
+worker.main(folder, mortal)
 """
 
 
@@ -321,13 +313,10 @@ def test_pieces_are_all_the_work_in_its_order():
     assert list(processes.pieces([dear, *UNITS], 0.1)) == [[dear], *cut]
 
 
-def test_other_settings_are_other_units(monkeypatch):
-    before = UNITS[0].key
+def test_other_settings_are_other_units():
     other = lambda problem: methods.smooth_beta(problem, prior=(2.0, 1.0))
-    with monkeypatch.context() as patch:
-        patch.setitem(methods.METHODS, "SBP", other)
-        assert UNITS[0].key != before
-    assert UNITS[0].key == before
+    assert UNITS[0].key(known=methods.METHODS | {"SBP": other}) != UNITS[0].key()
+    assert UNITS[0].key(known=methods.METHODS | {"NN": other}) == UNITS[0].key()
 
 
 @pytest.mark.parametrize(
@@ -338,10 +327,9 @@ def test_other_settings_are_other_units(monkeypatch):
         {"circumstances": PROBLEMS["background"].circumstances},
     ],
 )
-def test_another_function_is_another_unit(monkeypatch, change):
-    before = UNITS[0].key
-    monkeypatch.setitem(PROBLEMS, "cone-1", replace(PROBLEMS["cone-1"], **change))
-    assert UNITS[0].key != before
+def test_another_function_is_another_unit(change):
+    other = replace(PROBLEMS["cone-1"], **change)
+    assert UNITS[0].key(PROBLEMS | {"cone-1": other}) != UNITS[0].key()
 
 
 def test_keys_do_not_depend_on_where_things_are_in_memory():

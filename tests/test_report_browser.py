@@ -1,16 +1,14 @@
 """The report as a reader meets it: opened from disk in a real Chromium, without any network."""
 
-import os
 import re
-import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.browsing import browsers
 
 from betafield import SmoothBetaClassifier, report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--headless=new",
     "--no-sandbox",
@@ -36,18 +34,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def browser():
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        why = "no Chromium found for the tests of the report: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        yield opened
-        opened.close()
+    yield from browsers("the report", OPTIONS)
 
 
 class Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,3 +26,28 @@ def distinct(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
     with held():
         found, which = np.unique(rows, axis=0, return_inverse=True)
     return found, which.reshape(-1)
+
+
+def groups(
+    columns: Sequence[npt.NDArray[Any]] | npt.NDArray[Any],
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the order that sorts rows, by the first column first, and where equal rows start.
+
+    Examples
+    --------
+    >>> order, at = groups(np.array([[0.5, 0.0, 0.5, 0.0], [2.0, 1.0, 2.0, 3.0]]))
+    >>> order.tolist(), at.tolist()
+    ([1, 3, 0, 2], [0, 1, 2])
+    """
+    varying = [column for column in columns if (column != column[:1]).any()]
+    order = np.lexsort(varying[::-1]) if varying else np.arange(len(columns[0]))
+    return order, starts((column[order] for column in varying), len(order))
+
+
+def starts(columns: Iterable[npt.NDArray[Any]], n: int) -> npt.NDArray[np.intp]:
+    """Return where a row of n is not that before, given its columns."""
+    is_new = np.zeros(n, dtype=np.bool_)
+    is_new[:1] = True
+    for column in columns:
+        is_new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(is_new)

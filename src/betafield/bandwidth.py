@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.metrics import ORDERS
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,6 +68,4 @@ def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
 
 def diameter(sides: Floats, metric: str) -> float:
     """Return the longest distance in a box; 1 where all points are one."""
-    from betafield.windows.base import ORDERS
-
     return float(np.linalg.norm(sides, ORDERS[metric])) or 1.0

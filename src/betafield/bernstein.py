@@ -9,15 +9,19 @@ coefficients that are not negative no sum cancels.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from betafield._rows import distinct
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 
+# The coefficients of π itself: the context of a trial that was seen as it is.
+PLAIN = (0.0, 1.0)
 # Degree beyond which binomial coefficients leave the range of floats.
 HIGHEST = 1000
 # What raising a line by many degrees leaves over.
@@ -58,6 +62,8 @@ def value_beside(coefficients: Floats, p: Floats, rest: Floats) -> Floats:
     >>> value_beside(np.array([[0.0, 1.0, 1.0]]), np.array([0.5]), np.array([0.5])).tolist()
     [0.75]
     """
+    if coefficients.shape[-1] == 2:  # most contexts: the same, sooner
+        return np.asarray(coefficients[..., 0] * rest + coefficients[..., 1] * p)
     powers, ways = _binomial(coefficients.shape[-1] - 1)
     chances = ways * p[..., None] ** powers * rest[..., None] ** powers[::-1]
     return np.asarray((coefficients * chances).sum(axis=-1))
@@ -251,6 +257,45 @@ def is_line(coefficients: Floats) -> npt.NDArray[np.bool_]:
     share = np.linspace(0.0, 1.0, coefficients.shape[1])
     line = coefficients[:, :1] * (1.0 - share) + coefficients[:, -1:] * share
     return np.asarray((np.abs(coefficients - line) <= _ELEVATION).all(axis=1))
+
+
+def is_plain(coefficients: Floats) -> npt.NDArray[np.bool_]:
+    """Return which of the rows (t, p + 1) are π itself, however high their degree.
+
+    Examples
+    --------
+    >>> is_plain(np.array([[0.0, 0.5, 1.0], [0.0, 0.4, 0.8]])).tolist()
+    [True, False]
+    """
+    return np.asarray((coefficients[:, [0, -1]] == PLAIN).all(axis=1) & is_line(coefficients))
+
+
+def require_possible(
+    name: str, context: Floats, failures: Any, successes: Any, start: int = 0
+) -> None:
+    """Raise for the first row with an outcome that cannot have happened; `start` is its number.
+
+    It is told which rows have failures, and which successes.
+
+    Examples
+    --------
+    >>> require_possible("context", np.array([[0.5, 1.0], [1.0, 1.0]]), [True, True], [True, True])
+    Traceback (most recent call last):
+        ...
+    ValueError: context row 1: found [1.0, 1.0], under which the probability of success is 1 for \
+every π, and a failure; this cannot happen
+    """
+    never, always = (context == 0.0).all(axis=1), (context == 1.0).all(axis=1)
+    wrong = np.asarray((successes & never) | (failures & always))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        found, sure = ("success", 0) if never[row] else ("failure", 1)
+        raise refused(
+            name,
+            f"found {context[row].tolist()}, under which the probability of success is {sure} for "
+            f"every π, and a {found}; this cannot happen",
+            start + row,
+        )
 
 
 def halves(coefficients: Floats) -> tuple[Floats, Floats]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.refusals import mistyped, refused
 
 Floats = npt.NDArray[np.float64]
 Label = str | None
@@ -80,7 +81,7 @@ def joined(a: Iterable[Label], b: Iterable[Label]) -> tuple[Label, ...]:
     """Return the levels of both, sorted; raise if two of them have the same code."""
     every = sorted({*a, *b}, key=lambda label: (label is None, label))
     if len({code(label) for label in every}) < len(every):
-        raise ValueError("X: two levels of a category have the same hash; rename one of them")
+        raise refused("X", "two levels of a category have the same hash; rename one of them")
     return tuple(every)
 
 
@@ -129,9 +130,8 @@ def coded(name: str, values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Floats, 
         try:
             known = numbers.get(value)
         except TypeError as error:
-            raise TypeError(
-                f"{name} row {i}: found {checks.spelled(value)}; a level is text or a number"
-            ) from error
+            said = f"found {checks.spelled(value)}; a level is text or a number"
+            raise mistyped(name, said, i) from error
         if known is None:
             label = text(value)
             known = (np.nan if label is None else code(label)), label
@@ -151,9 +151,10 @@ def require_few(categories: Categories) -> None:
             )
     beside = sum(sizes) - max(sizes, default=0)
     if beside > MOST_BESIDE:
-        raise ValueError(
-            f"X: found {beside:,} levels in all columns of categories but the one with most; at "
-            f"most {MOST_BESIDE:,} are possible, so join rare ones"
+        raise refused(
+            "X",
+            f"found {beside:,} levels in all columns of categories but the one with most; at "
+            f"most {MOST_BESIDE:,} are possible, so join rare ones",
         )
 
 
@@ -204,11 +205,11 @@ def interacting(
     """Return the columns that interact, as requested."""
     rule = "a list of tuples of columns that are categories is needed"
     if isinstance(asked, str):
-        raise TypeError(f"interactions: found {checks.spelled(asked)}; {rule}")
+        raise mistyped("interactions", f"found {checks.spelled(asked)}; {rule}")
     found = []
     for each in checks.items("interactions", () if asked is None else asked, rule):
         if isinstance(each, str):
-            raise TypeError(f"interactions: found {checks.spelled(each)}; {rule}")
+            raise mistyped("interactions", f"found {checks.spelled(each)}; {rule}")
         chosen = [
             index("interactions", one, names, d) for one in checks.items("interactions", each, rule)
         ]
@@ -282,9 +283,12 @@ def require_alike(X: Any, known: Categories) -> None:
 
 
 def _mixed(row: int, column: str, value: Any) -> ValueError:
-    return ValueError(
-        f"X row {row}, column {column!r}: found {checks.spelled(value)} in a column that has text "
-        "and numbers; make it one or the other, or name it in categorical_features"
+    return refused(
+        "X",
+        f"found {checks.spelled(value)} in a column that has text and numbers; make it one or the "
+        "other, or name it in categorical_features",
+        row,
+        f"column {column!r}",
     )
 
 

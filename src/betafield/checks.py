@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from betafield.refusals import Refused, mistyped, refused
 from betafield.tables import native
 
 Floats = npt.NDArray[np.float64]
@@ -57,23 +58,22 @@ class _Short(reprlib.Repr):
 spelled = _Short().repr
 
 
-def where(at: Sequence[int], columns: Sequence[Any] | None = None) -> str:
-    """Say where in an argument: nothing for a number, a row of a column, a row and a column.
+def refusal(
+    name: str, said: str, at: Sequence[int] = (), columns: Sequence[Any] | None = None
+) -> Refused:
+    """Say what is wrong where in an argument: a number, a row of a column, a row and a column.
 
     Examples
     --------
-    >>> where(()), where((3,)), where((3, 1)), where((3, 1), columns=["dose", "age"])
-    ('', ' row 3', ' row 3, column 1', " row 3, column 'age'")
+    >>> str(refusal("y", "found 2")), str(refusal("y", "found 2", (3,)))
+    ('y: found 2', 'y row 3: found 2')
+    >>> str(refusal("X", "found 2", (3, 1), columns=["dose", "age"]))
+    "X row 3, column 'age': found 2"
     """
-    if len(at) < 2:
-        return "".join(f" row {i}" for i in at)
-    column = at[-1] if columns is None else spelled(columns[at[-1]])
-    return f" row {', '.join(map(str, at[:-1]))}, column {column}"
-
-
-def column(number: int) -> str:
-    """Say which column, if it has no name."""
-    return f"column {number}"
+    parts = [str(i) for i in at[1:]]
+    if parts:
+        parts[-1] = f"column {at[-1] if columns is None else spelled(columns[at[-1]])}"
+    return Refused(name, said, at[0] if at else None, ", ".join(parts))
 
 
 def require(good: Any, name: str, value: Any, rule: str) -> None:
@@ -87,7 +87,7 @@ def require(good: Any, name: str, value: Any, rule: str) -> None:
     ValueError: n: found -1; a whole number from 1 on is needed
     """
     if not good:
-        raise ValueError(f"{name}: found {spelled(value)}; {rule}")
+        raise refused(name, f"found {spelled(value)}; {rule}")
 
 
 def require_all(
@@ -105,7 +105,7 @@ def require_all(
     if not np.all(good):
         at = first(~np.asarray(good))
         found = spelled(np.asarray(values)[at])
-        raise ValueError(f"{name}{where(at, columns)}: found {found}; {rule}")
+        raise refusal(name, f"found {found}; {rule}", at, columns).error(ValueError)
 
 
 def first(bad: npt.NDArray[np.bool_]) -> tuple[int, ...]:
@@ -166,11 +166,9 @@ def positive(name: str, value: Any, rule: str = "a positive number is needed") -
     return number(name, value, rule, above=0.0)
 
 
-def probability(
-    name: str, value: Any, rule: str = "a probability within [0, 1] is needed"
-) -> float:
+def probability(name: str, value: Any) -> float:
     """Return a number from 0 to 1."""
-    return number(name, value, rule, low=0.0, high=1.0)
+    return number(name, value, "a probability within [0, 1] is needed", low=0.0, high=1.0)
 
 
 def share(name: str, value: Any, rule: str = "a number between 0 and 1 is needed") -> float:
@@ -252,7 +250,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: s
     TypeError: space: found int; a mapping of names to (low, high) is needed
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name}: found {type(value).__name__}; {rule}")
+        raise mistyped(name, f"found {type(value).__name__}; {rule}")
     return value
 
 
@@ -289,7 +287,7 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
             return list(values)
     except TypeError:  # arrays without an axis have __iter__, too
         pass
-    raise TypeError(f"{name}: found {type(values).__name__}; {rule}")
+    raise mistyped(name, f"found {type(values).__name__}; {rule}")
 
 
 def generator(name: str, random_state: Any) -> np.random.Generator:
@@ -339,7 +337,7 @@ def _plain_array(name: str, given: Any) -> npt.NDArray[Any]:
         is_list = isinstance(given, list | tuple) and isinstance(error, ValueError)
         found = "rows of different lengths" if is_list else spelled(given)
         rule = "they must be equal" if is_list else "an array is needed"
-        raise ValueError(f"{name}: found {found}; {rule}") from error
+        raise refused(name, f"found {found}; {rule}") from error
 
 
 def _native(name: str, values: Any) -> Any:
@@ -347,17 +345,16 @@ def _native(name: str, values: Any) -> Any:
     try:
         return native(values)
     except Exception as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {error}") from error
+        make = mistyped if isinstance(error, TypeError) else refused
+        raise make(name, str(error)) from error
 
 
 def refuse_masked(name: str, values: Any) -> None:
     """Raise for the first masked value of an array, or of lists of them."""
     at = _masked_at(values)
     if at is not None:
-        raise ValueError(
-            f"{name}{where(at)}: found a masked value; fill it in or leave the row out"
-        )
+        said = "found a masked value; fill it in or leave the row out"
+        raise refusal(name, said, at).error(ValueError)
 
 
 def _masked_at(values: Any, depth: int = 0) -> tuple[int, ...] | None:
@@ -424,10 +421,10 @@ def _require_numbers(name: str, found: npt.NDArray[Any], rule: str, table: Any) 
         cell = found[at]
         if not _is_number_or_missing(cell):
             names = getattr(table, "column_names", getattr(table, "columns", None))
-            message = f"{name}{where(at, names)}: found {spelled(cell)}; {rule}"
+            wrong = refusal(name, f"found {spelled(cell)}; {rule}", at, names)
             if isinstance(cell, (str, bytes, complex, Real, *_DATES)):
-                raise ValueError(message)
-            raise TypeError(f"{message} ({_cause(cell)})")
+                raise wrong.error(ValueError)
+            raise wrong._replace(said=f"{wrong.said} ({_cause(cell)})").error(TypeError)
 
 
 def _is_number_or_missing(cell: Any) -> bool:
@@ -486,12 +483,11 @@ def shaped(
     if not fits:
         sides = [str(n or "any") for n in shape]
         text = needed or f"({', '.join(sides)}{',' * (len(sides) == 1)}) is needed"
-        raise ValueError(f"{name}: found shape {found.shape}; {text}")
+        raise refused(name, f"found shape {found.shape}; {text}")
 
 
 def require_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
     """Raise unless there is one value per row of X."""
     if len(values) != n_rows:
-        raise ValueError(
-            f"{name}: found {len(values)} rows where X has {n_rows}; one per row of X is needed"
-        )
+        found = f"found {len(values)} rows where X has {n_rows}"
+        raise refused(name, f"{found}; one per row of X is needed")

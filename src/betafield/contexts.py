@@ -24,7 +24,8 @@ import numpy.typing as npt
 from betafield import bernstein, checks, families, formulas, powers
 from betafield.families import ContextFamily, Unknown
 from betafield.formulas import stacked
-from betafield.rates import cell, numbers, outcomes, require, require_rate, spelled
+from betafield.rates import coefficient, numbers, outcomes, require, require_rate, spelled
+from betafield.refusals import Refused, refused
 
 __all__ = [
     "ContextFamily",
@@ -85,11 +86,11 @@ def affine(gain: Any, offset: Any) -> Floats:
     ends = stacked(offset, offset + gain)
     require(
         (ends >= -_ROUNDING) & (ends <= 1.0 + _ROUNDING),
-        lambda at: (
-            f"gain and offset{checks.where(at[:-1])}: success probability is "
-            f"{spelled(ends, at)} at π = {at[-1]} (gain {spelled(gain, at)}, offset "
-            f"{spelled(offset, at)}); "
-            "they must keep it within [0, 1]"
+        lambda at: checks.refusal(
+            "gain and offset",
+            f"success probability is {spelled(ends, at)} at π = {at[-1]} (gain "
+            f"{spelled(gain, at)}, offset {spelled(offset, at)}); they must keep it within [0, 1]",
+            at[:-1],
         ),
     )
     return ends.clip(0.0, 1.0)
@@ -366,9 +367,10 @@ def likelihood(context: Any, success: Any) -> Floats:
     """
     values, happened = checked(context), outcomes(success)
     if () not in (values.shape[:-1], happened.shape) and values.shape[:-1] != happened.shape:
-        raise ValueError(
-            f"success: found {len(happened)} rows where context has shape {values.shape}; "
-            "one outcome per row is needed"
+        raise refused(
+            "success",
+            f"found {len(happened)} rows where context has shape {values.shape}; "
+            "one outcome per row is needed",
         )
     return np.where(happened[..., None], values, 1.0 - values)
 
@@ -459,9 +461,10 @@ def checked(context: Any) -> Floats:
     families.refuse("context", context)
     values = np.array(checks.array("context", context))
     if not values.ndim or not values.shape[-1]:
-        raise ValueError(
-            f"context: found an array of shape {values.shape}; at least one coefficient is needed, "
-            "such as (0, 1), the success probability at π = 0 and at π = 1"
+        raise refused(
+            "context",
+            f"found an array of shape {values.shape}; at least one coefficient is needed, "
+            "such as (0, 1), the success probability at π = 0 and at π = 1",
         )
     require((values >= 0.0) & (values <= 1.0), lambda at: _wrong_coefficient(values, at))
     return values
@@ -474,15 +477,15 @@ def _require_broadcast(trials: tuple[int, ...], points: tuple[int, ...]) -> None
     try:
         np.broadcast_shapes(trials, points)
     except ValueError:
-        raise ValueError(
-            f"p: found shape {points}, which does not broadcast against contexts of shape {trials}"
+        raise refused(
+            "p",
+            f"found shape {points}, which does not broadcast against contexts of shape {trials}",
         ) from None
 
 
-def _wrong_coefficient(context: Floats, at: tuple[int, ...]) -> str:
-    meaning = _meaning(at[-1], context.shape[-1] - 1)
-    found = spelled(context, at)
-    return f"context{cell(at)} ({meaning}): found {found}; it must be within [0, 1]"
+def _wrong_coefficient(context: Floats, at: tuple[int, ...]) -> Refused:
+    said = f"found {spelled(context, at)}; it must be within [0, 1]"
+    return coefficient("context", said, at, _meaning(at[-1], context.shape[-1] - 1))
 
 
 def _meaning(column: int, degree: int) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from betafield import checks, contexts, families
 from betafield.bernstein import HIGHEST
 from betafield.families import ContextFamily
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 Context = Floats | ContextFamily
@@ -33,17 +34,18 @@ def context(values: Any, n_rows: int) -> Context | None:
         return _family(values, n_rows)
     array = contexts.checked(values)
     if array.ndim == 1 and (array.size > MOST_IN_ONE or array.size == n_rows > 2):
-        raise ValueError(
-            f"context: found shape {array.shape} where X has {n_rows} rows; {ONE_OR_EACH}"
+        raise refused(
+            "context", f"found shape {array.shape} where X has {n_rows} rows; {ONE_OR_EACH}"
         )
     if array.ndim > 2:
-        raise ValueError(
-            f"context: found shape {array.shape}; one row of coefficients per row of X is needed, "
-            "or one row for all"
+        raise refused(
+            "context",
+            f"found shape {array.shape}; one row of coefficients per row of X is needed, "
+            "or one row for all",
         )
     if array.shape[-1] > HIGHEST + 1:
-        raise ValueError(
-            f"context: found {array.shape[-1]} coefficients; degrees up to {HIGHEST} are possible"
+        raise refused(
+            "context", f"found {array.shape[-1]} coefficients; degrees up to {HIGHEST} are possible"
         )
     if array.ndim == 2 and len(array) != 1:
         checks.require_length("context", array, n_rows)
@@ -77,7 +79,7 @@ def context_for_all(values: Any) -> Any:
         return values
     array = contexts.checked(values)
     if array.ndim == 1 and array.size > MOST_IN_ONE:
-        raise ValueError(f"context: found shape {array.shape}; {ONE_OR_EACH}")
+        raise refused("context", f"found shape {array.shape}; {ONE_OR_EACH}")
     return np.atleast_2d(array)
 
 
@@ -95,6 +97,6 @@ def one_context(name: str, values: Any) -> Floats:
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     if row.ndim != 1 or not 1 <= row.size <= HIGHEST + 1:
         one = f"one context of 1 to {HIGHEST + 1} coefficients is needed"
-        raise ValueError(f"{name}: found shape {row.shape}; {one}")
+        raise refused(name, f"found shape {row.shape}; {one}")
     checks.require_all((row >= 0.0) & (row <= 1.0), name, row, rule)
     return row

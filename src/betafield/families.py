@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, checks
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -162,7 +163,7 @@ class ContextFamily:
         """Return the contexts (t, p + 1) where the rates, by name, are these."""
         known = [rate.name for rate in self.rates]
         if sorted(rates) != sorted(known):
-            raise ValueError(f"rates: found {sorted(rates)}; the unknown ones are {known}")
+            raise refused("rates", f"found {sorted(rates)}; the unknown ones are {known}")
         rule = "a probability within [0, 1] is needed"
         each = [checks.number(name, rates[name], rule, low=0.0, high=1.0) for name in known]
         return at(self.corners, np.array(each))
@@ -181,9 +182,10 @@ def refuse(name: str, context: Any) -> None:
     """Raise for rates that are not known where they must be."""
     if isinstance(context, ContextFamily):
         names = ", ".join(f"{rate.name}=…" for rate in context.rates)
-        raise ValueError(
-            f"{name}: found rates that are not known, {context!r}; here they must be known, so "
-            f"give numbers, such as context.at({names}) with the means of model.rates_"
+        raise refused(
+            name,
+            f"found rates that are not known, {context!r}; here they must be known, so "
+            f"give numbers, such as context.at({names}) with the means of model.rates_",
         )
 
 
@@ -191,9 +193,10 @@ def require_none(rates: Sequence[Rate]) -> None:
     """Raise for guarantees under rates that are not known."""
     if rates:
         names = ", ".join(rate.name for rate in rates)
-        raise ValueError(
-            f"band: this model has learned from trials whose rates are not known ({names}); "
-            "guarantees need known ones, and posterior(X).interval() allows for the unknown ones"
+        raise refused(
+            "band",
+            f"this model has learned from trials whose rates are not known ({names}); "
+            "guarantees need known ones, and posterior(X).interval() allows for the unknown ones",
         )
 
 
@@ -244,14 +247,16 @@ def together(*some: Iterable[Rate]) -> tuple[Rate, ...]:
     for rate in (rate for each in some for rate in each):
         if found.setdefault(rate.name, rate) != rate:
             a, b = (f"Beta({r.alpha:g}, {r.beta:g})" for r in (found[rate.name], rate))
-            raise ValueError(
-                f"context: found {a} and {b} for the unknown rate {rate.name!r}; one rate has one "
-                "prior, so make them equal, or give each a name: Unknown(alpha, beta, name=…)"
+            raise refused(
+                "context",
+                f"found {a} and {b} for the unknown rate {rate.name!r}; one rate has one "
+                "prior, so make them equal, or give each a name: Unknown(alpha, beta, name=…)",
             )
     if len(found) > MOST:
-        raise ValueError(
-            f"context: found {len(found)} unknown rates, {', '.join(sorted(found))}; at most "
-            f"{MOST} can be learned; use one Unknown for rates that are the same, or numbers"
+        raise refused(
+            "context",
+            f"found {len(found)} unknown rates, {', '.join(sorted(found))}; at most "
+            f"{MOST} can be learned; use one Unknown for rates that are the same, or numbers",
         )
     return tuple(found[name] for name in sorted(found))
 
@@ -289,10 +294,11 @@ def require_known(**arguments: Any) -> None:
     """Raise for an unknown rate where only numbers can be."""
     for name, values in arguments.items():
         if found := _unknown(_column(values)):
-            raise ValueError(
-                f"{name}: found {found[0]!r}; this is not a rate and must be known. The rates that "
+            raise refused(
+                name,
+                f"found {found[0]!r}; this is not a rate and must be known. The rates that "
                 "may be unknown are those of guess_lapse, diagnostic, background, attenuated, "
-                "randomized_response and pooled"
+                "randomized_response and pooled",
             )
 
 
@@ -301,7 +307,7 @@ def require_different(**arguments: Any) -> None:
     each = [set(_unknown(_column(values))) for values in arguments.values()]
     if found := set.intersection(*each):
         names = " and ".join(arguments)
-        raise ValueError(f"{names}: found {found.pop()!r} for both; they must be two rates")
+        raise refused(names, f"found {found.pop()!r} for both; they must be two rates")
 
 
 def _column(values: Any) -> Any:
@@ -332,9 +338,10 @@ def _require_named(found: dict[Unknown, str]) -> None:
     for name in set(found.values()):
         same = [u for u, theirs in found.items() if theirs == name]
         if len(same) > 1 and any(u.name is None for u in same):
-            raise ValueError(
-                f"{name}: found {len(same)} different Unknown for it; use one object if they are "
-                "one rate, and give each a name if not: Unknown(alpha, beta, name=…)"
+            raise refused(
+                name,
+                f"found {len(same)} different Unknown for it; use one object if they are "
+                "one rate, and give each a name if not: Unknown(alpha, beta, name=…)",
             )
 
 
@@ -355,7 +362,7 @@ def by_row(which: Any, contexts: Any, checked: Callable[[Any], Floats]) -> Any:
     checks.instance("contexts", contexts, Mapping, "a mapping of labels to contexts is needed")
     labels = checks.cells("which", which)
     if labels.ndim != 1:
-        raise ValueError(f"which: found shape {labels.shape}; one label per row is needed")
+        raise refused("which", f"found shape {labels.shape}; one label per row is needed")
     names = list(contexts)
     number = {name: i for i, name in enumerate(names)}
     known = checks.spelled(names)

@@ -30,6 +30,7 @@ from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
 from betafield.options import Options
+from betafield.refusals import refused
 from betafield.units import Units
 from betafield.wraps import Wraps
 
@@ -209,11 +210,6 @@ class Field:
     # Properties.
 
     @property
-    def is_plain(self) -> bool:
-        """Whether there are two classes and no contexts."""
-        return len(self.classes) == 2 and not self.totals.distorted
-
-    @property
     def sides(self) -> Floats:
         """Side lengths of the domain, in scaled units."""
         return self.units.sides(self.bounds)
@@ -346,9 +342,9 @@ class Field:
         from betafield.bands import Bands
 
         if not widths.is_positive(lipschitz):
-            raise ValueError(f"lipschitz: found {lipschitz!r}; a positive number is needed")
+            raise refused("lipschitz", f"found {lipschitz!r}; a positive number is needed")
         if not (widths.is_positive(level) and level < 1.0):
-            raise ValueError(f"level: found {level!r}; a number between 0 and 1 is needed")
+            raise refused("level", f"found {level!r}; a number between 0 and 1 is needed")
         self._require_whole_affine()
         return Bands(
             self.windows,
@@ -367,30 +363,30 @@ class Field:
     def _require_whole_affine(self) -> None:
         """Raise if no guarantee is known for the trials seen."""
         if len(self.classes) > 2:
-            raise ValueError(
-                f"band: this model has {len(self.classes)} classes; guarantees are for two"
+            raise refused(
+                "band", f"this model has {len(self.classes)} classes; guarantees are for two"
             )
         if self.polynomials:
-            raise ValueError(
-                "band: this model has learned from polynomial contexts; guarantees are for trials "
-                "without contexts and for affine contexts"
+            raise refused(
+                "band",
+                "this model has learned from polynomial contexts; guarantees are for trials "
+                "without contexts and for affine contexts",
             )
         if self.windows.has_sizes or has_fractions(self.windows.totals):
-            raise ValueError(
-                "band: this model has learned from fractional weights, and a fraction of a trial "
-                "has no outcome of its own; guarantees are for whole weights"
+            raise refused(
+                "band",
+                "this model has learned from fractional weights, and a fraction of a trial "
+                "has no outcome of its own; guarantees are for whole weights",
             )
 
     def _require_alike(self, other: Field) -> None:
         """Raise unless trials of the other field have the same meaning here."""
         if self.windows.metric != other.windows.metric:
-            raise ValueError(
-                f"other: its metric is {other.windows.metric}, here it is {self.windows.metric}"
+            raise refused(
+                "other", f"its metric is {other.windows.metric}, here it is {self.windows.metric}"
             )
         if self.totals.distorted and other.totals.distorted and self.sharing != other.sharing:
-            raise ValueError(
-                f"other: its sharing is {other.sharing!r}, here it is {self.sharing!r}"
-            )
+            raise refused("other", f"its sharing is {other.sharing!r}, here it is {self.sharing!r}")
         ranged = all(f.options.scales_by("auto", "range") for f in (self, other))
         require_same_question(self, other)
         if ranged:
@@ -425,4 +421,4 @@ def require_equal(name: str, ours: Any, theirs: Any, hint: str = "they must be e
 
 def _raise_for(name: str, ours: Any, theirs: Any, hint: str) -> None:
     ours, theirs = (np.asarray(each).tolist() for each in (ours, theirs))
-    raise ValueError(f"other: its {name} is {theirs}, here it is {ours}; {hint}")
+    raise refused("other", f"its {name} is {theirs}, here it is {ours}; {hint}")

@@ -15,6 +15,7 @@ from betafield.evidence.encode import counted
 from betafield.families import ContextFamily
 from betafield.learning import Trials
 from betafield.options import Options
+from betafield.refusals import refused
 from betafield.smooth import SmoothField
 from betafield.sums import Sums
 
@@ -31,9 +32,10 @@ def require_monotone(
     signs = monotonic.signs(*asked)
     for a in features.categories.columns:
         if signs[a]:
-            raise ValueError(
-                f"monotonic_cst: found {signs[a]} for {features.named(a)}, which is a category; "
-                "levels have no order, so name features that are numbers"
+            raise refused(
+                "monotonic_cst",
+                f"found {signs[a]} for {features.named(a)}, which is a category; "
+                "levels have no order, so name features that are numbers",
             )
 
 
@@ -54,7 +56,7 @@ def taught(
     """Return a field that includes these trials, settled if they are the first."""
     learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))
-    units.require_positive(options.scale, some.points[:, features.numeric], features.number_named)
+    units.require_positive(options.scale, some.points[:, features.numeric], features.numeric_names)
     require_monotone(options, features, classes)
     if known is None:
         first = added(begun(options, features, classes), some)
@@ -98,7 +100,8 @@ def _require_few_groups(field: SmoothField, some: Trials) -> None:
         return
     number = len(np.union1d(field.sums.groups, some.group))
     if number > MOST_GROUPS:
-        raise ValueError(
-            f"groups: found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "
-            "that are alike"
+        raise refused(
+            "groups",
+            f"found {number} groups; at most {MOST_GROUPS:,} are possible, so join those "
+            "that are alike",
         )

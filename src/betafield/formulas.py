@@ -35,9 +35,11 @@ def require_room(guess: Any, lapse: Any) -> None:
     guess, lapse = rates(guess=guess, lapse=lapse)
     require(
         guess + lapse <= 1.0 + ROUNDING,
-        lambda at: (
-            f"guess and lapse{checks.where(at)}: found guess {spelled(guess, at)} and lapse "
-            f"{spelled(lapse, at)}; together they must be at most 1"
+        lambda at: checks.refusal(
+            "guess and lapse",
+            f"found guess {spelled(guess, at)} and lapse {spelled(lapse, at)}; together they must "
+            "be at most 1",
+            at,
         ),
     )
 

@@ -16,6 +16,7 @@ from scipy import special, stats
 
 from betafield import checks, priors
 from betafield.bandwidth import theory
+from betafield.metrics import ORDERS
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -24,7 +25,6 @@ Floats = npt.NDArray[np.float64]
 
 # How many standard deviations of the number of trials in a window are covered, at how many values.
 SPREAD, NUMBERS = 12.0, 1 << 14
-METRICS = ("euclidean", "chebyshev", "manhattan")
 SHAPES = f"(alpha, beta) is needed, both positive numbers, from {priors.LEAST:g} to {priors.MOST:g}"
 # A bias of 1 says nothing, and the square of more than this would overflow.
 MOST_BIAS = 1e100
@@ -105,7 +105,7 @@ def error_bound(
     0.0165
     """
     t, d = checks.whole("t", t, low=0), checks.whole("d", d)
-    checks.one_of("metric", metric, METRICS)
+    checks.one_of("metric", metric, ORDERS)
     lipschitz = checks.positive("lipschitz", lipschitz)
     alpha, beta = _checked_prior(prior)
     background = _checked_background(background, prior)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import categories, checks, distorted, monotonic, priors, trials, units
+from betafield import categories, distorted, monotonic, priors, trials, units
 from betafield.evidence import Evidence, encode
 from betafield.evidence.columns import Columns
 from betafield.families import ContextFamily
 from betafield.field import Field
 from betafield.options import Options
+from betafield.refusals import refused
 from betafield.sums import Sums
 from betafield.wraps import Wraps, require_bounds, require_free
 
@@ -158,16 +159,16 @@ def placed(
     wraps: Wraps,
     points: Floats,
     present: npt.NDArray[np.bool_],
-    named: Callable[[int], str] = checks.column,
+    columns: Sequence[Any] | None = None,
 ) -> Floats:
     """Return points as places, with periodic features wrapped into one period; raise if invalid."""
     if not wraps:
-        units.check_bounds(options.bounds, points, present, named)
+        units.check_bounds(options.bounds, points, present, columns)
         return points
-    wraps.require(points, named=named)
+    wraps.require(points, columns=columns)
     points, bounds = wraps.wrapped(points), options.bounds
     held = points if bounds is None else wraps.unrolled(points, np.asarray(bounds))
-    units.check_bounds(bounds, held, present, named)
+    units.check_bounds(bounds, held, present, columns)
     return points
 
 
@@ -177,7 +178,7 @@ def placed_numbers(
     """Return points as places; categories have neither bounds nor periods and stay unchanged."""
     wraps, numeric = options.wraps(features), features.numeric
     found = placed(
-        options, wraps.among(numeric), points[:, numeric], present, features.number_named
+        options, wraps.among(numeric), points[:, numeric], present, features.numeric_names
     )
     if not wraps:
         return points
@@ -192,9 +193,10 @@ def require_features(options: Options, features: trials.Features) -> None:
     for column in features.categories.columns:
         if wraps.scales and wraps.scales[column]:
             what = "periodic" if wraps.periods[column] else "geographic"
-            raise ValueError(
-                f"{what}: found {features.named(column)}, whose values are categories; only "
-                "numbers wrap around"
+            raise refused(
+                what,
+                f"found {features.named(column)}, whose values are categories; only "
+                "numbers wrap around",
             )
     require_free(wraps, monotonic.signs(options.monotonic_cst, features.number, features.names))
     nowhere = np.empty((0, len(numeric)))
@@ -205,8 +207,8 @@ def require_features(options: Options, features: trials.Features) -> None:
 def require_two_classes(n_classes: int, context: distorted.Context | None) -> None:
     """Raise for contexts with more than two classes."""
     if context is not None and n_classes > 2:
-        raise ValueError(
-            f"context: found one where there are {n_classes} classes; contexts are for two"
+        raise refused(
+            "context", f"found one where there are {n_classes} classes; contexts are for two"
         )
 
 
@@ -237,9 +239,10 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
     require_two_classes(n_classes, some.context)
     context = known_context(some.context, options)
     if known is not None and known.totals.distorted and options.sharing != known.sharing:
-        raise ValueError(
-            f"sharing: found {options.sharing!r}; the trials so far were kept for "
-            f"{known.sharing!r}, so fit all trials again"
+        raise refused(
+            "sharing",
+            f"found {options.sharing!r}; the trials so far were kept for "
+            f"{known.sharing!r}, so fit all trials again",
         )
     polynomials = () if known is None else known.polynomials
     return encode.distorted(some.columns, some.weight, context, options.sharing, polynomials)
@@ -248,10 +251,11 @@ def evident(known: Field | None, options: Options, n_classes: int, some: Trials)
 def known_context(context: distorted.Context, options: Options) -> Floats:
     """Return contexts for windows; raise for unknown rates, which windows cannot learn."""
     if isinstance(context, ContextFamily):
-        raise ValueError(
-            f"context: found rates that are not known, {context!r}, with method="
+        raise refused(
+            "context",
+            f"found rates that are not known, {context!r}, with method="
             f"{options.method!r} and bandwidth={options.bandwidth!r}; windows need known rates, so "
-            "leave method and bandwidth at their defaults, or give numbers"
+            "leave method and bandwidth at their defaults, or give numbers",
         )
     return context
 
@@ -263,7 +267,7 @@ def present(some: Trials) -> Trials:
     if not number:
         return some
     if not is_there.any():
-        raise ValueError("X: every row has a missing value; at least one row without is needed")
+        raise refused("X", "every row has a missing value; at least one row without is needed")
     warnings.warn(
         f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
         f"is row {int(np.argmin(is_there))}",

@@ -11,6 +11,7 @@ from betafield import checks, fitting, learning, success, trials
 from betafield.field import Field
 from betafield.learning import Trials
 from betafield.options import Options
+from betafield.refusals import refused
 from betafield.smooth import SmoothField
 
 AnyField = Field | SmoothField
@@ -92,9 +93,10 @@ def added(field: AnyField, some: Trials) -> AnyField:
 
 def kept_for_others(known: AnyField, options: Options) -> ValueError:
     """Return the error for trials that were stored for the other kind of field."""
-    return ValueError(
-        f"method: found {_told(options)}; the trials so far were kept for {_told(known.options)}, "
-        "so fit all trials again"
+    return refused(
+        "method",
+        f"found {_told(options)}; the trials so far were kept for {_told(known.options)}, so fit "
+        "all trials again",
     )
 
 

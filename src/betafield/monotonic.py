@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from betafield import checks
+from betafield.refusals import mistyped, refused
 
 ALLOWED = "-1 (never rises), 0 (either) and 1 (never falls) are allowed"
 # Up to this many features, all can be monotone; with more features, at most this many.
@@ -30,9 +32,10 @@ def signs(monotonic_cst: Any, d: int, names: Any = None) -> tuple[int, ...]:
         checks.require(len(found) == d, "monotonic_cst", monotonic_cst, rule)
     monotone = sum(map(abs, found))
     if d > MOST < monotone:
-        raise ValueError(
-            f"monotonic_cst: found {monotone} monotone features of {d}; with more than {MOST} "
-            f"features, {MOST} of them can be monotone"
+        raise refused(
+            "monotonic_cst",
+            f"found {monotone} monotone features of {d}; with more than {MOST} "
+            f"features, {MOST} of them can be monotone",
         )
     return tuple(found)
 
@@ -40,14 +43,14 @@ def signs(monotonic_cst: Any, d: int, names: Any = None) -> tuple[int, ...]:
 def require(monotonic_cst: Any, d: int, names: Any, n_classes: int) -> None:
     """Raise unless a field with these features and classes can be monotone as requested."""
     if any(signs(monotonic_cst, d, names)) and n_classes > 2:
-        raise ValueError(f"monotonic_cst: this model has {n_classes} classes; two are needed")
+        raise refused("monotonic_cst", f"this model has {n_classes} classes; two are needed")
 
 
 def checked(monotonic_cst: Any) -> None:
     """Raise if the constraint is invalid, whatever the features are."""
     if isinstance(monotonic_cst, Mapping):
         for name, value in monotonic_cst.items():
-            _sign(f"monotonic_cst, feature {checks.spelled(name)}", value)
+            _sign(checks.spelled(name), value)
     elif monotonic_cst is not None:
         _numbers(monotonic_cst)
 
@@ -55,15 +58,17 @@ def checked(monotonic_cst: Any) -> None:
 def _numbers(monotonic_cst: Any) -> list[int]:
     rule = "a mapping of features to -1, 0 or 1 is needed, or one of them per feature"
     if isinstance(monotonic_cst, str):
-        raise TypeError(f"monotonic_cst: found {checks.spelled(monotonic_cst)}; {rule}")
+        raise mistyped("monotonic_cst", f"found {checks.spelled(monotonic_cst)}; {rule}")
     return [
-        _sign(f"monotonic_cst, feature {a}", each)
-        for a, each in enumerate(checks.items("monotonic_cst", monotonic_cst, rule))
+        _sign(a, each) for a, each in enumerate(checks.items("monotonic_cst", monotonic_cst, rule))
     ]
 
 
-def _sign(name: str, value: Any) -> int:
-    return checks.whole(name, value, -1, 1, ALLOWED)
+def _sign(feature: Any, value: Any) -> int:
+    if not (isinstance(value, Integral) and checks.is_number(value) and -1 <= int(value) <= 1):
+        said = f"found {checks.spelled(value)}; {ALLOWED}"
+        raise refused("monotonic_cst", said, part=f"feature {feature}")
+    return int(value)
 
 
 def _by_name(given: Mapping[Any, Any], d: int, names: Any) -> list[int]:
@@ -71,5 +76,5 @@ def _by_name(given: Mapping[Any, Any], d: int, names: Any) -> list[int]:
     found, rule = [0] * d, f"the features are {', '.join(known)}"
     for name, value in given.items():
         checks.require(isinstance(name, str) and name in known, "monotonic_cst", name, rule)
-        found[known.index(name)] = _sign(f"monotonic_cst, feature {name!r}", value)
+        found[known.index(name)] = _sign(repr(name), value)
     return found

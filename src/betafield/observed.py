@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from betafield import checks
+from betafield._rows import groups
+from betafield.bands import clopper_pearson
 from betafield.estimators import SmoothBetaClassifier
 from betafield.evidence import Evidence, Totals
 from betafield.evidence.columns import of_trials, untallied
@@ -210,13 +211,9 @@ def _sizes(field: Field, places: Places) -> Floats:
 
 def _joined(axes: Floats, amounts: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
     """Return the distinct points (d, n), sorted, and the sums (c, n) of their amounts."""
-    order = np.lexsort(axes[::-1])
-    axes, amounts = axes[:, order], amounts[:, order]
-    fresh = np.ones(axes.shape[1], dtype=np.bool_)
-    np.any(axes[:, 1:] != axes[:, :-1], axis=0, out=fresh[1:])
-    first = np.flatnonzero(fresh)
+    order, starts = groups(axes)
     kind = np.float64 if amounts.dtype.kind == "f" else np.int64
-    return axes[:, first], np.add.reduceat(amounts, first, axis=1, dtype=kind)
+    return axes[:, order[starts]], np.add.reduceat(amounts[:, order], starts, axis=1, dtype=kind)
 
 
 # Bins --------------------------------------------------------------------------------------
@@ -303,9 +300,7 @@ def share_interval(
     checks.shaped("successes", won, n.shape, f"as many as trials are needed, {n.shape}")
     rule = "from 0 to all of the trials are possible"
     checks.require_all((won >= 0.0) & (won <= n), "successes", won, rule)
-    lost, tail = n - won, 0.5 * (1.0 - level)
-    low = np.where(won > 0, special.betaincinv(np.maximum(won, 1e-300), lost + 1.0, tail), 0.0)
-    high = np.where(lost > 0, special.betainccinv(won + 1.0, np.maximum(lost, 1e-300), tail), 1.0)
+    low, high = clopper_pearson(won, n, 1.0 - level)
     share = won / np.maximum(n, 1e-300)
     return np.minimum(low, share), np.maximum(high, share)  # which rounding may exclude
 

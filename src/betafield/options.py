@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from betafield import bandwidth as widths
 from betafield import categories, checks, monotonic, success
+from betafield.metrics import ORDERS
+from betafield.refusals import refused
 from betafield.wraps import Wraps
 from betafield.wraps import checked as check_wraps
 from betafield.wraps import of as wrapping
 
 METHODS = ("auto", "process", "windows")
-METRICS = ("euclidean", "chebyshev", "manhattan")
 SHARINGS = ("exact", "mean")
 
 
@@ -45,7 +46,7 @@ class Options(NamedTuple):
         """Return the options; raise for the first invalid one."""
         widths.check(self.bandwidth)
         checks.one_of("method", self.method, METHODS)
-        checks.one_of("metric", self.metric, METRICS)
+        checks.one_of("metric", self.metric, ORDERS)
         checks.one_of("sharing", self.sharing, SHARINGS)
         checks.positive("lipschitz", self.lipschitz)
         success.require_label(self.pos_label)
@@ -70,13 +71,14 @@ class Options(NamedTuple):
         """Raise for a metric or scale that periodic and geographic features cannot have."""
         for name, found in (("periodic", self.periodic), ("geographic", self.geographic)):
             if found and self.metric != "euclidean":
-                raise ValueError(
-                    f"metric: found {self.metric!r} with {name} features; 'euclidean' is needed"
+                raise refused(
+                    "metric", f"found {self.metric!r} with {name} features; 'euclidean' is needed"
                 )
             if found and self.scales_by("std"):
-                raise ValueError(
-                    f"scale: found 'std' with {name} features, whose standard deviation is not "
-                    "defined; 'auto', 'range', None or numbers are allowed"
+                raise refused(
+                    "scale",
+                    f"found 'std' with {name} features, whose standard deviation is not "
+                    "defined; 'auto', 'range', None or numbers are allowed",
                 )
 
     def wraps(self, features: Any) -> Wraps:
@@ -86,30 +88,34 @@ class Options(NamedTuple):
     def _require_windows(self) -> None:
         """Raise for options that only a process has."""
         if self.method == "process":
-            raise ValueError(
-                f"bandwidth: found {checks.spelled(self.bandwidth)} with method='process', which "
-                "has no windows; leave one of the two out"
+            raise refused(
+                "bandwidth",
+                f"found {checks.spelled(self.bandwidth)} with method='process', which "
+                "has no windows; leave one of the two out",
             )
         if self.monotonic_cst is not None:
-            raise ValueError(
-                f"monotonic_cst: found {checks.spelled(self.monotonic_cst)} with windows, which "
-                "cannot be monotone; leave bandwidth out and method='auto'"
+            raise refused(
+                "monotonic_cst",
+                f"found {checks.spelled(self.monotonic_cst)} with windows, which "
+                "cannot be monotone; leave bandwidth out and method='auto'",
             )
 
     def _require_smooth(self) -> None:
         """Raise for options that only windows have."""
         usual = isinstance(self.prior, list | tuple) and len(self.prior) == 2
         if not (usual and all(checks.is_number(each) and each == 1.0 for each in self.prior)):
-            raise ValueError(
-                f"prior: found {checks.spelled(self.prior)} with method={self.method!r}, which "
+            raise refused(
+                "prior",
+                f"found {checks.spelled(self.prior)} with method={self.method!r}, which "
                 "learns its own prior; priors are for windows, so give method='windows' or a "
-                "bandwidth"
+                "bandwidth",
             )
         if self.sharing != "exact":
-            raise ValueError(
-                f"sharing: found {self.sharing!r} with method={self.method!r}, which takes every "
+            raise refused(
+                "sharing",
+                f"found {self.sharing!r} with method={self.method!r}, which takes every "
                 "trial by its own context; 'mean' is for windows, so give method='windows' or a "
-                "bandwidth"
+                "bandwidth",
             )
 
     @property

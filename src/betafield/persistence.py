@@ -43,6 +43,8 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.refusals import Refused, mistyped, refused
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -104,9 +106,10 @@ def write(path: Any, kind: str, values: Any, arrays: Mapping[str, npt.NDArray[An
     layout = [[key, array.dtype.str, list(array.shape)] for key, array in stored.items()]
     text = _spelled({"arrays": layout, "kind": kind, "values": values})
     if len(text) > MOST_HEADER:
-        raise ValueError(
-            f"path: {name!r} would have a header of {len(text)} bytes, of names and options; "
-            f"at most {MOST_HEADER} are possible"
+        raise refused(
+            "path",
+            f"{name!r} would have a header of {len(text)} bytes, of names and options; "
+            f"at most {MOST_HEADER} are possible",
         )
     blocks: list[bytes | memoryview] = [_start(text)]
     blocks += [_bytes(array).data for array in stored.values()]
@@ -154,8 +157,8 @@ def replacing(name: str) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
             _take_place(file, beside, target)
     except OSError as error:
-        why = f"path: {name!r} was not saved: {error.strerror or error}"
-        raise OSError(error.errno, why) from error
+        why = Refused("path", f"{name!r} was not saved: {error.strerror or error}")
+        raise why.on(OSError(error.errno, str(why))) from error
     sync_folder(folder)
 
 
@@ -233,7 +236,7 @@ def _target(name: str) -> tuple[str, int | None]:
         raise _named(error, name) from error
     _require_regular(name, mode)
     if not os.access(target, os.W_OK):
-        raise PermissionError(f"path: {name!r} cannot be written")
+        raise Refused("path", f"{name!r} cannot be written").error(PermissionError)
     return target, stat.S_IMODE(mode)
 
 
@@ -294,10 +297,10 @@ def read(path: Any, kind: str) -> tuple[Any, Arrays]:
 def file_name(path: Any) -> str:
     """Return the name of a file, given its name or path."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path: found {_short(path)}; the name of a file is needed")
+        raise mistyped("path", f"found {_short(path)}; the name of a file is needed")
     name = os.path.expanduser(os.fsdecode(path))
     if not name or "\0" in name:
-        raise ValueError(f"path: found {name!r}; the name of a file is needed")
+        raise refused("path", f"found {name!r}; the name of a file is needed")
     return name
 
 
@@ -311,12 +314,13 @@ def _short(value: Any) -> str:
 
 
 def _refusal(name: str, why: str) -> ValueError:
-    return ValueError(f"path: {name!r} {why}")
+    return refused("path", f"{name!r} {why}")
 
 
 def _named(error: OSError, name: str) -> OSError:
     """Return an error of the system that names the argument."""
-    return type(error)(error.errno, f"path: found {name!r}; {error.strerror}")
+    why = Refused("path", f"found {name!r}; {error.strerror}")
+    return why.on(type(error)(error.errno, str(why)))
 
 
 def _opened(name: str) -> BufferedReader:
@@ -324,7 +328,8 @@ def _opened(name: str) -> BufferedReader:
     try:
         _require_regular(name, os.stat(name).st_mode)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"path: found {name!r}, but there is no such file") from error
+        said = f"found {name!r}, but there is no such file"
+        raise Refused("path", said).error(FileNotFoundError) from error
     except OSError as error:
         raise _named(error, name) from error
     # It may have become another since.

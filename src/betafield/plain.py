@@ -38,6 +38,11 @@ MOST_BYTES, DEEPEST = 1 << 24, 4
 # Options -----------------------------------------------------------------------------------
 
 
+def native_value(value: Any) -> Any:
+    """Return arrays as lists, and NumPy's numbers as Python's."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
 def stored(name: str, value: Any) -> Any:
     """Return an option as JSON has it.
 

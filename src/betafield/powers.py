@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bernstein, checks
-from betafield.rates import cell, require, spelled
+from betafield.rates import coefficient, require, spelled
+from betafield.refusals import Refused, refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,15 +36,18 @@ def as_context(coefficients: Any) -> Floats:
 def _power_rows(coefficients: Any) -> Floats:
     powers = checks.array("coefficients", coefficients)
     if powers.ndim not in (1, 2) or not powers.shape[-1]:
-        raise ValueError(
-            f"coefficients: found an array of shape {powers.shape}; "
-            "one row (p + 1,), or one row per trial (t, p + 1), is needed"
+        raise refused(
+            "coefficients",
+            f"found an array of shape {powers.shape}; "
+            "one row (p + 1,), or one row per trial (t, p + 1), is needed",
         )
     require(
         np.isfinite(powers),
-        lambda at: (
-            f"coefficients{cell(at)} (of π^{at[-1]}): found {spelled(powers, at)}; "
-            "a finite number is needed"
+        lambda at: coefficient(
+            "coefficients",
+            f"found {spelled(powers, at)}; a finite number is needed",
+            at,
+            f"of π^{at[-1]}",
         ),
     )
     return powers
@@ -54,13 +58,14 @@ def _fits(context: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(good.all(axis=-1))
 
 
-def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
+def _misfit(powers: Floats, at: tuple[int, ...]) -> Refused:
     """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
     point, value = bernstein.farthest(powers)
-    start = f"coefficients{checks.where(at)}: success probability is {value:.6g} at π = {point:.6g}"
+    rule = "; it must stay within [0, 1] for every π in [0, 1]"
     if -ROUNDING <= value <= 1.0 + ROUNDING:
-        return (
-            f"{start}, too near to {value:.0f} for Bernstein coefficients within [0, 1] up to "
-            f"degree {HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
+        rule = (
+            f", too near to {value:.0f} for Bernstein coefficients within [0, 1] up to degree "
+            f"{HIGHEST_DEGREE}; shrink the polynomial a little towards 1/2"
         )
-    return f"{start}; it must stay within [0, 1] for every π in [0, 1]"
+    said = f"success probability is {value:.6g} at π = {point:.6g}{rule}"
+    return checks.refusal("coefficients", said, at)

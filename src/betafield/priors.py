@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.refusals import mistyped, refused
 
 Floats = npt.NDArray[np.float64]
 Field = float | Callable[[Floats], npt.ArrayLike]
@@ -53,9 +54,11 @@ class Prior:
         good = (m > 0) & (m < 1) & (v >= most / MOST) & (v < most)
         if not good.all():
             row = int(np.argmin(good))
-            raise ValueError(
-                f"prior row {row}: found mean {m[row]:g} and variance {v[row]:g}; "
-                "0 < mean < 1 and 0 < variance < mean (1 - mean) are needed"
+            raise refused(
+                "prior",
+                f"found mean {m[row]:g} and variance {v[row]:g}; "
+                "0 < mean < 1 and 0 < variance < mean (1 - mean) are needed",
+                row=row,
             )
         size = most / v - 1
         return m * size, (1 - m) * size
@@ -66,7 +69,7 @@ def _on(name: str, field: Field, X: Floats) -> Floats:
     rule = f"its {name} at {len(X)} points is a number or one number per point"
     values = checks.array("prior", field(X) if callable(field) else field, rule)
     if values.shape not in ((), (1,), (len(X),)):
-        raise ValueError(f"prior: found shape {values.shape}; {rule}")
+        raise refused("prior", f"found shape {values.shape}; {rule}")
     return np.broadcast_to(values, len(X))
 
 
@@ -88,10 +91,11 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
     good = (columns >= LEAST) & (columns <= MOST)
     if not good.all():
         which, row = (int(i) for i in np.argwhere(~good)[0])
-        where = f"prior row {row}" if callable(prior) else "prior"
-        raise ValueError(
-            f"{where}: found a shape of {float(columns[which, row])!r}; "
-            f"shapes must be positive and finite, from {LEAST:g} to {MOST:g}"
+        raise refused(
+            "prior",
+            f"found a shape of {float(columns[which, row])!r}; "
+            f"shapes must be positive and finite, from {LEAST:g} to {MOST:g}",
+            row if callable(prior) else None,
         )
     return columns.T
 
@@ -103,17 +107,17 @@ def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
     rule = _wanted(n_classes)
     checks.refuse_masked("prior", given)
     if not (isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)):
-        raise TypeError(f"prior: found {checks.spelled(given)}; {rule}")
+        raise mistyped("prior", f"found {checks.spelled(given)}; {rule}")
     parts = [np.atleast_1d(checks.array("prior", part, rule)) for part in given]
     try:
         columns = np.stack(np.broadcast_arrays(*parts))
     except ValueError as error:
-        raise ValueError(f"prior: found {checks.spelled(given)}; {rule}") from error
+        raise refused("prior", f"found {checks.spelled(given)}; {rule}") from error
     if n_classes > 2 and len(columns) == 2 and np.array_equal(*columns):
         columns = np.repeat(columns[:1], n_classes, axis=0)
     if columns.ndim != 2 or len(columns) != n_classes or columns.shape[1] not in (1, len(X)):
-        raise ValueError(
-            f"prior: found shapes {[part.shape for part in parts]} for {len(X)} points; {rule}"
+        raise refused(
+            "prior", f"found shapes {[part.shape for part in parts]} for {len(X)} points; {rule}"
         )
     return columns
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.refusals import Refused, refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,8 +33,8 @@ def numbers(**arguments: Any) -> list[Floats]:
 def _number_or_column(name: str, values: Any) -> Floats:
     array = checks.array(name, values)
     if array.ndim > 1:
-        raise ValueError(
-            f"{name}: found an array of shape {array.shape}; a number or one per row is needed"
+        raise refused(
+            name, f"found an array of shape {array.shape}; a number or one per row is needed"
         )
     checks.require_all(np.isfinite(array), name, array, "a finite number is needed")
     return array
@@ -64,16 +65,19 @@ def outcomes(success: Any) -> npt.NDArray[np.bool_]:
 # Errors of several arguments at once ---------------------------------------------------------
 
 
-def require(good: npt.NDArray[np.bool_], message: Callable[[tuple[int, ...]], str]) -> None:
+def require(good: npt.NDArray[np.bool_], message: Callable[[tuple[int, ...]], Refused]) -> None:
     """Raise with `message(index)` for the first entry that is not good."""
     good = np.asarray(good)
     if not good.all():
-        raise ValueError(message(checks.first(~good)))
+        raise message(checks.first(~good)).error(ValueError)
 
 
-def cell(at: tuple[int, ...]) -> str:
-    """Say where in an argument whose last axis holds coefficients."""
-    return checks.where(at) if len(at) > 1 else f" column {at[0]}"
+def coefficient(name: str, said: str, at: tuple[int, ...], meaning: str) -> Refused:
+    """Say what is wrong in an argument whose last axis holds coefficients."""
+    if len(at) == 1:
+        return Refused(f"{name} column {at[0]} ({meaning})", said)
+    found = checks.refusal(name, said, at)
+    return found._replace(part=f"{found.part} ({meaning})")
 
 
 def spelled(values: Floats, at: tuple[int, ...]) -> str:

@@ -187,11 +187,6 @@ class SmoothField:
         """Whether the process and windows were estimated from all trials."""
         return self.served_at == self.totals
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there are two classes and no contexts."""
-        return len(self.classes) == 2 and not self.totals.distorted
-
     @cached
     def bounds(self) -> Floats:
         """The domain (d, 2): as given, or the range of all trials; NaN for categories."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from betafield import distorted, fitting, learning, methods, priors, success, trials, units
 from betafield.learning import Trials
+from betafield.refusals import refused
 
 if TYPE_CHECKING:
     from betafield.files import Batch, Rows
@@ -40,9 +41,10 @@ def learned(owner: str, field: AnyField, rows: Rows, is_apart: bool = False) -> 
 def begun(owner: str, options: Options, rows: Rows) -> AnyField:
     """Return a field without trials, with the features, classes and domain of the files."""
     if options.scales_by("std"):
-        raise ValueError(
-            "scale: found 'std', for which files would have to be read twice more; give the "
-            "standard deviations as numbers, one per feature"
+        raise refused(
+            "scale",
+            "found 'std', for which files would have to be read twice more; give the "
+            "standard deviations as numbers, one per feature",
         )
     nowhere, features = trials.first_points(owner, rows.header(), options.asked)
     features = features.unseen()

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield.refusals import refused
 
 Labels = npt.NDArray[Any]
 
@@ -28,10 +29,11 @@ def in_order(classes: Labels, pos_label: Any = None) -> Labels:
     if pos_label is None:
         return classes
     if len(classes) != 2:
-        raise ValueError(
-            f"pos_label: found {checks.spelled(pos_label)} where there are {len(classes)} classes; "
+        raise refused(
+            "pos_label",
+            f"found {checks.spelled(pos_label)} where there are {len(classes)} classes; "
             "a success is one of two, so leave pos_label out (every class then has a probability), "
-            "or learn from y == label"
+            "or learn from y == label",
         )
     is_it = np.array([_is(label, pos_label) for label in classes.tolist()])
     known = checks.spelled(classes.tolist())
@@ -66,27 +68,30 @@ def require_same(classes: Labels, pos_label: Any) -> None:
     """Raise if this would change which class is the success, the second of `classes`."""
     asked = in_order(np.sort(classes), pos_label)
     if not np.array_equal(asked, classes):
-        raise ValueError(
-            f"pos_label: found {checks.spelled(pos_label)}; the trials so far were learned with "
-            f"{classes.tolist()[1]!r} as the success, so fit all trials again"
+        raise refused(
+            "pos_label",
+            f"found {checks.spelled(pos_label)}; the trials so far were learned with "
+            f"{classes.tolist()[1]!r} as the success, so fit all trials again",
         )
 
 
 def require_true(pos_label: Any) -> None:
     """Raise unless the success can be called True, as decisions call it."""
     if not (pos_label is None or _is(True, pos_label)):
-        raise ValueError(
-            f"model: found pos_label={checks.spelled(pos_label)} before the first trial; outcomes "
-            "are True for a success and False otherwise, so leave pos_label out"
+        raise refused(
+            "model",
+            f"found pos_label={checks.spelled(pos_label)} before the first trial; outcomes "
+            "are True for a success and False otherwise, so leave pos_label out",
         )
 
 
 def of_counts(pos_label: Any = None) -> Labels:
     """Return the classes of binomial rows, 0 and 1, with 1 as the success."""
     if not (pos_label is None or _is(1, pos_label)):
-        raise ValueError(
-            f"pos_label: found {checks.spelled(pos_label)}; counts have the classes 0 and 1, and "
-            "`successes` are those of class 1, so leave it out"
+        raise refused(
+            "pos_label",
+            f"found {checks.spelled(pos_label)}; counts have the classes 0 and 1, and "
+            "`successes` are those of class 1, so leave it out",
         )
     return np.array([0, 1])
 

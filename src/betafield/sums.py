@@ -26,9 +26,11 @@ import numpy.typing as npt
 
 from betafield import bernstein, contexts, families
 from betafield._locks import cached
+from betafield._rows import groups
 from betafield.evidence.columns import FRACTIONS, Columns, Totals
 from betafield.evidence.encode import Counted
 from betafield.families import ContextFamily, Rate
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -287,23 +289,26 @@ def _require_alike(ours: Sums, theirs: Sums) -> None:
     """Raise unless both have groups or neither has, and both store rows in the same way."""
     if ours.is_grouped != theirs.is_grouped:
         one, other = ("groups", "none") if theirs.is_grouped else ("none", "groups")
-        raise ValueError(
-            f"groups: found {one} where the trials so far have {other}; all trials of a model need "
-            "a group, or none, so fit all trials again"
+        raise refused(
+            "groups",
+            f"found {one} where the trials so far have {other}; all trials of a model need "
+            "a group, or none, so fit all trials again",
         )
     if ours.is_apart != theirs.is_apart:
-        raise ValueError(
-            "overdispersion: some rows were learned with it and some without, but all must be "
-            "learned in the same way, so fit all trials again"
+        raise refused(
+            "overdispersion",
+            "some rows were learned with it and some without, but all must be "
+            "learned in the same way, so fit all trials again",
         )
 
 
 def require_few(totals: Totals) -> None:
     """Raise if there are more trials than a process can distinguish in floating point."""
     if totals.number() > MOST_TRIALS:
-        raise ValueError(
-            f"trials: they add up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, "
-            "and windows take more, so give method='windows' or a bandwidth"
+        raise refused(
+            "trials",
+            f"they add up to {totals.number():g}; a process takes at most {MOST_TRIALS:g}, and "
+            "windows take more, so give method='windows' or a bandwidth",
         )
 
 
@@ -316,7 +321,7 @@ def _by_kind(part: Part) -> dict[int, Part]:
     if part.context.shape[1] == 0:
         return {0: part} if part.size else {}
     is_affine = contexts.is_affine(part.context)
-    is_plain = is_affine & (part.context[:, 0] == 0.0) & (part.context[:, -1] == 1.0)
+    is_plain = bernstein.is_plain(part.context)
     # A list, not a dict, because the third kind may also have two coefficients.
     kinds: list[tuple[int, npt.NDArray[np.bool_], Any]] = [
         (0, is_plain, []),
@@ -367,14 +372,7 @@ def _few(parts: tuple[Part, ...], is_apart: bool) -> tuple[Part, ...]:
 def _joined(parts: tuple[Part, ...]) -> Part:
     """Return each place once, sorted."""
     whole = _concatenated(parts)
-    keys = _keys(whole)
-    order = np.lexsort(keys[::-1])
-    is_new = np.zeros(whole.size, dtype=np.bool_)
-    is_new[:1] = True
-    for key in keys:
-        ordered = key[order]
-        is_new[1:] |= ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(is_new)
+    order, starts = groups(_keys(whole))
     summed = np.add.reduceat(whole.counts[:, order], starts, axis=1, dtype=np.int64)
     return whole.taken(order[starts])._replace(counts=summed)
 
@@ -414,7 +412,7 @@ def _raised(part: Part, degree: int) -> Floats:
     """Return contexts in the coefficients of a higher degree."""
     context = part.context
     if context.shape[1] == 0:
-        context = np.broadcast_to([0.0, 1.0], (part.size, 2))
+        context = np.broadcast_to(bernstein.PLAIN, (part.size, 2))
     return bernstein.elevated(context, degree)
 
 

@@ -16,6 +16,7 @@ from betafield.categories import Categories
 from betafield.checks import feature_index
 from betafield.observed import Observed, feature_names, observed
 from betafield.posteriors.base import blocks
+from betafield.refusals import refused
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -101,7 +102,7 @@ class Question:
         if self.resolution is not None:
             self.resolution = checks.whole("grid_resolution", self.resolution, 2, FINEST)
         if self.y is not None and self.X is None:
-            raise ValueError("X: found None where y was given; both are needed")
+            raise refused("X", "found None where y was given; both are needed")
         if self.under is not None:
             self.under = distorted.one_context("under", self.under)
 
@@ -130,9 +131,10 @@ class Question:
         """Raise if an axis is a category, whose levels have no order."""
         for a in chosen:
             if a in self._categories.columns:
-                raise ValueError(
-                    f"features: {feature_names(self.model)[a]!r} is a category, which cannot be "
-                    "an axis; name numeric features, and fix the level with at={…}"
+                raise refused(
+                    "features",
+                    f"{feature_names(self.model)[a]!r} is a category, which cannot be "
+                    "an axis; name numeric features, and fix the level with at={…}",
                 )
 
     @property
@@ -167,7 +169,7 @@ class Question:
         for feature, value in given.items():
             number = feature_index("at", known, feature)
             if number in self.chosen:
-                raise ValueError(f"at: found {feature!r}, which is an axis")
+                raise refused("at", f"found {feature!r}, which is an axis")
             if number in self._categories.columns:
                 fixed[number] = categories.code(categories.text(value))
             else:
@@ -298,9 +300,10 @@ class Question:
         from betafield.answers import area
 
         if len(self.model.field_.classes) > 2 or self.is_moved:
-            raise ValueError(
-                "at: found None; averages are of two classes and without a context, so say where "
-                "the other features are fixed"
+            raise refused(
+                "at",
+                "found None; averages are of two classes and without a context, so say where "
+                "the other features are fixed",
             )
         each = len(self.points) // len(self.grid[0])
         by = np.repeat(np.arange(len(self.grid[0])), each)

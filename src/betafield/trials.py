@@ -28,6 +28,7 @@ from sklearn.utils.validation import validate_data
 from betafield import categories, checks, success
 from betafield.categories import Asked, Categories
 from betafield.evidence.columns import FRACTIONS, MOST, require_countable
+from betafield.refusals import mistyped, refused
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -95,9 +96,10 @@ class Features(NamedTuple):
         """Return the name of a column in errors."""
         return f"column {column}" if self.names is None else f"column {self.names[column]!r}"
 
-    def number_named(self, feature: int) -> str:
-        """Return the name in errors of a feature, counted among the numeric ones."""
-        return self.named(self.numeric[feature])
+    @property
+    def numeric_names(self) -> list[Any]:
+        """Names of the numeric columns in errors."""
+        return [a if self.names is None else self.names[a] for a in self.numeric]
 
 
 def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Features]:
@@ -118,18 +120,16 @@ def first_points(owner: str, X: Any, asked: Asked = NUMBERS) -> tuple[Floats, Fe
     return _coded(header, X, features, "X", DROPPED if asked.missing == "drop" else TAUGHT)
 
 
-def more_points(
-    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
-) -> Floats:
+def more_points(owner: str, X: Any, features: Features, name: str = "X") -> Floats:
     """Return X as in `points`; its features must match."""
-    return _more(owner, X, features, name, ASKED if not may_miss else DROPPED)[0]
+    return _more(owner, X, features, name, ASKED)[0]
 
 
 def further_points(
-    owner: str, X: Any, features: Features, name: str = "X", *, may_miss: bool = False
+    owner: str, X: Any, features: Features, *, may_miss: bool = False
 ) -> tuple[Floats, Features]:
     """Do the same for trials, and return the features with the levels in X."""
-    return _more(owner, X, features, name, DROPPED if may_miss else TAUGHT)
+    return _more(owner, X, features, "X", DROPPED if may_miss else TAUGHT)
 
 
 def _more(
@@ -166,7 +166,7 @@ def _objects(X: Any, name: str) -> npt.NDArray[Any]:
     try:
         return np.asarray(X, dtype=object)
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise refused(name, str(error)) from error
 
 
 def _coded(
@@ -217,10 +217,8 @@ def _require_present(array: Floats, features: Features, name: str, rule: str) ->
         rules = [] if is_category and rule else [FINITE if not is_category else PRESENT]
         if rule and np.isnan(found):
             rules.append(rule + (AS_LEVEL if is_category else ""))
-        raise ValueError(
-            f"{name} row {row}, {features.named(column)}: found {value}, the first of "
-            f"{int(wrong.sum())} such values; {', and '.join(rules)}"
-        )
+        said = f"found {value}, the first of {int(wrong.sum())} such values; {', and '.join(rules)}"
+        raise refused(name, said, row, features.named(column))
 
 
 @functools.lru_cache
@@ -262,7 +260,8 @@ def _numbers(X: Any, estimator: Any, name: str) -> Floats:
             cells, dtype=np.float64, ensure_all_finite=False, input_name=name, estimator=estimator
         )
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
+        make = mistyped if isinstance(error, TypeError) else refused
+        raise make(name, str(error)) from error
     return array
 
 
@@ -291,7 +290,7 @@ def _one_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     try:
         return np.asarray(column_or_1d(array, warn=True))
     except ValueError as error:
-        raise ValueError(f"y: {error}") from error
+        raise refused("y", str(error)) from error
 
 
 def classes_of(
@@ -308,17 +307,18 @@ def classes_of(
     """
     name, given = ("y", y) if classes is None else ("classes", checks.cells("classes", classes))
     if given.ndim != 1:
-        raise ValueError(f"{name}: found shape {given.shape}; a list of labels is needed")
+        raise refused(name, f"found shape {given.shape}; a list of labels is needed")
     _require_labels(name, given)
     found = np.unique(given)
     if alone and classes is None:
         found = success.with_the_other(found)
     if len(found) < 2:
         what = f"only one class, {checks.spelled(found[0])}" if len(found) else "no class"
-        raise ValueError(
-            f"{name}: found {what}; two or more are needed. "
+        raise refused(
+            name,
+            f"found {what}; two or more are needed. "
             "To learn from one class before the other is seen, use "
-            "partial_fit(X, y, classes=[...])"
+            "partial_fit(X, y, classes=[...])",
         )
     return found
 
@@ -337,7 +337,7 @@ def _require_labels(name: str, values: npt.NDArray[Any]) -> None:
             with np.errstate(invalid="ignore"):  # for numbers beyond int64
                 check_classification_targets(values)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+            raise refused(name, str(error)) from error
 
 
 def _missing(value: Any) -> bool:
@@ -373,11 +373,12 @@ def weights(sample_weight: Any, n_rows: int, *, part: bool = False) -> Floats | 
 def _require_weight(array: Floats) -> None:
     """Raise unless at least one weight is large enough to count."""
     if not array.any():
-        raise ValueError("sample_weight: all weights are zero; at least one must be positive")
+        raise refused("sample_weight", "all weights are zero; at least one must be positive")
     if array.max() < 0.5 / FRACTIONS:
-        raise ValueError(
-            f"sample_weight: the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
-            "count as zero, and at least one must be larger"
+        raise refused(
+            "sample_weight",
+            f"the largest is {array.max():g}; weights below {0.5 / FRACTIONS:.2g} "
+            "count as zero, and at least one must be larger",
         )
 
 
@@ -392,14 +393,15 @@ def groups(values: Any, n_rows: int, *, part: bool = False) -> Floats | None:
         return None
     array = checks.cells("groups", values)
     if array.ndim != 1:
-        raise ValueError(f"groups: found shape {array.shape}; one label per row is needed")
+        raise refused("groups", f"found shape {array.shape}; one label per row is needed")
     checks.require_length("groups", array, n_rows)
     _require_labels("groups", array)
     each, which = np.unique(array, return_inverse=True)
     if len(each) == n_rows and not part:
-        raise ValueError(
-            f"groups: found {n_rows} groups of one trial each, which share nothing that could be "
-            "learned; give the same label to trials of a group, or leave groups out"
+        raise refused(
+            "groups",
+            f"found {n_rows} groups of one trial each, which share nothing that could be "
+            "learned; give the same label to trials of a group, or leave groups out",
         )
     return np.array([_hashed(label) for label in each.tolist()])[which]
 
@@ -409,9 +411,10 @@ def overdispersed(overdispersion: Any, is_grouped: bool) -> bool:
     rule = "allowed are None and 'auto'"
     checks.one_of("overdispersion", overdispersion, (None, "auto"), rule)
     if overdispersion is not None and is_grouped:
-        raise ValueError(
-            "overdispersion: found 'auto' together with groups, which have effects of their own; "
-            "give one of the two, with a group per row if rows vary within groups"
+        raise refused(
+            "overdispersion",
+            "found 'auto' together with groups, which have effects of their own; "
+            "give one of the two, with a group per row if rows vary within groups",
         )
     return overdispersion is not None
 
@@ -431,12 +434,13 @@ def binomial(successes: Any, trials: Any, n_rows: int, *, part: bool = False) ->
     won, held = _counts("successes", successes, n_rows), _counts("trials", trials, n_rows)
     if (won > held).any():
         row = int(np.argmax(won > held))
-        raise ValueError(
-            f"successes row {row}: found {won[row]} of {held[row]} trials; "
-            "there cannot be more successes than trials"
+        raise refused(
+            "successes",
+            f"found {won[row]} of {held[row]} trials; there cannot be more successes than trials",
+            row=row,
         )
     if not (part or held.any()):
-        raise ValueError("trials: all are zero; at least one must be positive")
+        raise refused("trials", "all are zero; at least one must be positive")
     require_countable("trials", held)
     return np.array([held - won, won])
 
@@ -459,9 +463,7 @@ def _column(name: str, values: Any, n_rows: int) -> Floats:
     if array.ndim == 0:
         array = np.full(n_rows, float(array))
     if array.ndim != 1:
-        raise ValueError(
-            f"{name}: found an array of shape {array.shape}; one value per row is needed"
-        )
+        raise refused(name, f"found an array of shape {array.shape}; one value per row is needed")
     checks.require_length(name, array, n_rows)
     checks.require_all(np.isfinite(array), name, array, FINITE)
     return array

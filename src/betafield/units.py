@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks, earth
+from betafield.refusals import refused
 from betafield.wraps import Wraps, arc_of, chord_of, is_chord
 
 Floats = npt.NDArray[np.float64]
@@ -164,9 +165,10 @@ def measure(
         return Units(np.zeros(d), np.ones(d), wraps)
     given = checked_scale(scale, d)
     if is_curved(scale):
-        raise ValueError(
-            f"scale: found {scale!r}, which is for method='auto' and 'process'; windows "
-            "need 'auto', 'range', 'std', None, or one number per feature"
+        raise refused(
+            "scale",
+            f"found {scale!r}, which is for method='auto' and 'process'; windows "
+            "need 'auto', 'range', 'std', None, or one number per feature",
         )
     if given is not None:
         _require_alike(given, wraps)
@@ -182,9 +184,10 @@ def measure(
 def _require_alike(unit: Floats, wraps: Wraps) -> None:
     """Raise if longitude and latitude have different units."""
     if wraps.earth is not None and unit[wraps.earth[0]] != unit[wraps.earth[1]]:
-        raise ValueError(
-            f"scale: found {unit[list(wraps.earth)].tolist()} for longitude and latitude; both are "
-            "degrees along great circles, so one number is needed for both"
+        raise refused(
+            "scale",
+            f"found {unit[list(wraps.earth)].tolist()} for longitude and latitude; both are "
+            "degrees along great circles, so one number is needed for both",
         )
 
 
@@ -229,12 +232,9 @@ def check_bounds(
     bounds: Any,
     X: Floats,
     present: npt.NDArray[np.bool_],
-    named: Callable[[int], str] = checks.column,
+    columns: Sequence[Any] | None = None,
 ) -> None:
-    """Raise unless the bounds are valid and contain the rows of X that are present.
-
-    `named` returns what errors call a column of X.
-    """
+    """Raise unless the bounds are sound and hold the rows of X that are present."""
     if bounds is None:
         return
     box = checks.array("bounds", bounds, "(low, high) per feature is needed, shape (d, 2)")
@@ -244,11 +244,8 @@ def check_bounds(
     checks.require(good, "bounds", box.tolist(), "each must be finite, with low <= high")
     outside = ((box[:, 0] > X) | (box[:, 1] < X)) & present[:, None]
     if outside.any():
-        row, column = (int(i) for i in np.argwhere(outside)[0])
-        raise ValueError(
-            f"X row {row}, {named(column)}: found {float(X[row, column])!r}; "
-            f"bounds allow {box[column].tolist()}"
-        )
+        rule = f"bounds allow {box[checks.first(outside)[1]].tolist()}"
+        checks.require_all(~outside, "X", X, rule, columns)
 
 
 def require_span(bounds: Floats) -> None:
@@ -285,19 +282,13 @@ def deviations(low: Floats, span: Floats, sums: Callable[[Column], Floats]) -> F
     return np.asarray(span * np.sqrt(squares / total))
 
 
-def require_positive(
-    scale: Any, points: Floats, named: Callable[[int], str] = checks.column
-) -> None:
+def require_positive(scale: Any, points: Floats, columns: Sequence[Any]) -> None:
     """Raise for the first value without a logarithm where the scale is "log"."""
     asked = of_process(scale)
     kinds = (asked,) * points.shape[1] if isinstance(asked, str) else asked
     wrong = (points <= 0.0) & (np.array(kinds) == "log")
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"X row {row}, {named(column)}: found {float(points[row, column])!r} where scale is "
-            "'log'; values must be positive"
-        )
+    rule = "where scale is 'log', values must be positive"
+    checks.require_all(~wrong, "X", points, rule, columns)
 
 
 def of_process(scale: Any) -> str | tuple[str, ...]:

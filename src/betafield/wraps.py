@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield import checks, earth
+from betafield.refusals import mistyped, refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -73,19 +74,16 @@ class Wraps(NamedTuple):
         return out
 
     def require(
-        self, points: Floats, name: str = "X", named: Callable[[int], str] = checks.column
+        self, points: Floats, name: str = "X", columns: Sequence[Any] | None = None
     ) -> None:
         """Raise for the first invalid longitude or latitude."""
         ends = (earth.LONGITUDES, earth.LATITUDES)
         for a, (low, high) in zip(self.earth or (), ends, strict=False):
-            wrong = (points[:, a] < low) | (points[:, a] > high)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                what = "longitudes" if high > POLE else "latitudes"
-                raise ValueError(
-                    f"{name} row {row}, {named(a)}: found {float(points[row, a])!r}; {what} "
-                    f"from {low:g} to {high:g} are allowed"
-                )
+            good = np.ones(points.shape, dtype=np.bool_)
+            good[:, a] = ~((points[:, a] < low) | (points[:, a] > high))
+            what = "longitudes" if high > POLE else "latitudes"
+            rule = f"{what} from {low:g} to {high:g} are allowed"
+            checks.require_all(good, name, points, rule, columns)
 
     def domain(self, bounds: Floats, values: Callable[[int], Floats]) -> Floats:
         """Return the domain of trials within bounds (d, 2); `values` returns those of a feature.
@@ -139,9 +137,10 @@ def of(periodic: Any, geographic: Any, d: int, names: Any = None) -> Wraps:
     checks.require(i != j, "geographic", geographic, PAIR)
     for a, key in zip((i, j), geographic, strict=True):
         if periods[a]:
-            raise ValueError(
-                f"periodic: found {checks.spelled(key)}, which is geographic too; leave it out of "
-                "one of the two"
+            raise refused(
+                "periodic",
+                f"found {checks.spelled(key)}, which is geographic too; leave it out of "
+                "one of the two",
             )
     return Wraps(tuple(periods), (i, j))
 
@@ -150,13 +149,15 @@ def checked(periodic: Any, geographic: Any) -> None:
     """Raise for invalid options, whatever the features are."""
     if periodic is not None:
         if not isinstance(periodic, Mapping):
-            raise TypeError(f"periodic: found {checks.spelled(periodic)}; {PERIODS}")
+            raise mistyped("periodic", f"found {checks.spelled(periodic)}; {PERIODS}")
         for key, period in periodic.items():
             _require_key("periodic", key, PERIODS)
-            checks.positive(f"periodic, feature {checks.spelled(key)}", period)
+            if not (checks.is_number(period) and 0.0 < checks.as_float(period) < math.inf):
+                said = f"found {checks.spelled(period)}; a positive number is needed"
+                raise refused("periodic", said, part=f"feature {checks.spelled(key)}")
     if geographic is not None:
         if isinstance(geographic, str) or not isinstance(geographic, list | tuple):
-            raise TypeError(f"geographic: found {checks.spelled(geographic)}; {PAIR}")
+            raise mistyped("geographic", f"found {checks.spelled(geographic)}; {PAIR}")
         checks.require(len(geographic) == 2, "geographic", geographic, PAIR)
         for key in geographic:
             _require_key("geographic", key, PAIR)
@@ -167,10 +168,9 @@ def require_free(wraps: Wraps, signs: tuple[int, ...]) -> None:
     for a, (kind, sign) in enumerate(zip(wraps.scales, signs, strict=False)):
         if kind and sign:
             what = "periodic" if kind == "period" else "geographic"
-            raise ValueError(
-                f"monotonic_cst, feature {a}: found {sign} for a feature that is {what}; what "
-                "comes back to where it started cannot rise or fall all the way"
-            )
+            said = f"found {sign} for a feature that is {what}; what comes back to where it "
+            said += "started cannot rise or fall all the way"
+            raise refused("monotonic_cst", said, part=f"feature {a}")
 
 
 def require_bounds(wraps: Wraps, bounds: Any) -> None:
@@ -180,10 +180,8 @@ def require_bounds(wraps: Wraps, bounds: Any) -> None:
     box = np.asarray(bounds, dtype=np.float64)
     for a, period in enumerate(wraps.periods):
         if period and box[a].tolist() != [0.0, period]:
-            raise ValueError(
-                f"bounds, feature {a}: found {box[a].tolist()} for a feature that is periodic; "
-                f"[0, {period:g}] is needed"
-            )
+            said = f"found {box[a].tolist()} for a feature that is periodic; "
+            raise refused("bounds", f"{said}[0, {period:g}] is needed", part=f"feature {a}")
     if wraps.earth is not None:
         wraps.require(box.T, "bounds")
         west, east = box[wraps.earth[0]]
@@ -194,7 +192,7 @@ def require_bounds(wraps: Wraps, bounds: Any) -> None:
 def _require_key(name: str, key: Any, rule: str) -> None:
     is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if not (is_number or isinstance(key, str)):
-        raise TypeError(f"{name}: found {checks.spelled(key)}; {rule}")
+        raise mistyped(name, f"found {checks.spelled(key)}; {rule}")
 
 
 def _column(name: str, key: Any, d: int, names: Any) -> int:

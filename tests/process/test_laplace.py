@@ -12,7 +12,6 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 
 from betafield import contexts
-from betafield.process import design
 from betafield.process.basis import Prior, basis
 from betafield.process.curvature import Low, Whole
 from betafield.process.design import matrix
@@ -114,14 +113,12 @@ def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated)
     n = rng.integers(1, 9, 12)
     rows = Rows(x, n, rng.binomial(n, 0.6), np.tile(GUESS if is_told else [0.0, 1.0], (12, 1)))
     theta, prior = theta_of(link, d, float(rng.uniform(0.04, 0.15))), Prior(link.scale, 1e5)
-    few = mode(theta, rows, link, prior)
+    few = mode(theta, rows, link, prior, sparse=1.0)
     assert isinstance(few.curvature, Low)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(design, "SPARSE", np.inf)
-        whole = mode(theta, rows, link, prior)
-        expected = slopes(whole, rows)
+    whole = mode(theta, rows, link, prior, sparse=np.inf)
+    expected = slopes(whole, rows, sparse=np.inf)
     assert isinstance(whole.curvature, Whole)
-    found = slopes(few, rows)
+    found = slopes(few, rows, sparse=1.0)
     assert few.evidence == pytest.approx(whole.evidence, abs=1e-9)
     np.testing.assert_allclose(few.f, whole.f, atol=1e-8)
     np.testing.assert_allclose(few.b, whole.b, atol=1e-8)

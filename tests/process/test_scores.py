@@ -69,6 +69,12 @@ def real(rows, i, window, ways, theta):
     return np.log(q if rows.k[i] else 1.0 - q)
 
 
+def by_trial(match, entries):
+    """Return log P of entries under all candidates, each left out."""
+    every = np.ones(len(match.candidates), dtype=np.bool_)
+    return scores.Leaving.of(match, entries).logs(every)
+
+
 @pytest.mark.parametrize(
     "make",
     [lambda: smooth(150, 1), lambda: days(200, 2, 20)[0], lambda: smooth(200, 3, (0.3, 0.95))],
@@ -81,7 +87,7 @@ def test_scores_are_those_of_real_refits(make):
     ways = match.ways
     some = np.arange(0, len(rows.x), max(1, len(rows.x) // 20))
     entries = scores.entries(rows, some)
-    logs = scores.by_trial(match, entries)
+    logs = by_trial(match, entries)
     wanted = [
         None,
         Window(0, 15, 0.3),
@@ -121,7 +127,7 @@ def test_scores_beside_levels_are_those_of_real_refits(counts):
     each = [(i, b) for i in range(len(ways)) for b in (0, 13, whole)]
     wanted = [None, *(Window(i, b, 1.2) for i, b in each)]
     entries = scores.entries(rows, np.arange(0, len(rows.x), 8))
-    logs = scores.by_trial(match, entries)
+    logs = by_trial(match, entries)
     gaps = np.empty((len(wanted), len(entries.row)))
     for at, i in enumerate(entries.row):
         others = rows.taken(np.delete(np.arange(len(rows.x)), i))
@@ -314,7 +320,7 @@ def test_a_group_of_one_trial_is_a_trial():
     found = fit(rows, LOGIT)
     match = contest((found,), rows)
     grouped = by_group(match, np.arange(120))
-    logs = scores.by_trial(match, scores.entries(rows, np.arange(120)))
+    logs = by_trial(match, scores.entries(rows, np.arange(120)))
     asked = np.isfinite(grouped.scored.scores)
     assert asked.mean() > 0.5
     np.testing.assert_allclose(grouped.scored.scores[asked], logs.sum(axis=1)[asked], rtol=0.03)

@@ -1,13 +1,12 @@
 """The dashboard and the example as people meet them: a real server, a real Chromium."""
 
 import html
-import os
 import re
-import shutil
 import uuid
 
 import numpy as np
 import pytest
+from tests.browsing import browsers
 from tests.server.proxy import Proxy
 from tests.server.serving import TOKEN
 
@@ -15,7 +14,6 @@ from betafield.client import Study
 from betafield.decisions import Everywhere, Integer, LevelSet, Log
 from betafield.server import pages
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--headless=new",
     "--no-sandbox",
@@ -34,18 +32,7 @@ PATIENCE = 240_000
 
 @pytest.fixture(scope="module")
 def browser():
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        why = "no Chromium found for the tests of the pages: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        yield opened
-        opened.close()
+    yield from browsers("the pages", OPTIONS)
 
 
 class Visitor:

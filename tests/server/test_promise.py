@@ -2,10 +2,11 @@
 
 import random
 import sqlite3
+import sys
 import threading
 import time
 import uuid
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -89,17 +90,32 @@ def test_what_was_prepared_is_asked_only_if_nothing_has_happened_since():
         replay.end_all([(trials[0].id, None, None)])
 
 
-def test_the_next_trial_is_sought_once_after_each_outcome(monkeypatch):
+@contextmanager
+def calls_of(function):
+    """Return a list that gets an entry for each call of a function of Python, in this thread."""
+    calls, before = [], sys.getprofile()
+
+    def called(frame, event, _):
+        if event == "call" and frame.f_code is function.__code__:
+            calls.append(frame.f_lineno)
+
+    sys.setprofile(called)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+
+
+def test_the_next_trial_is_sought_once_after_each_outcome():
     replay = Replay(Definition.of(DOTS).experiment())
-    sought, found = [], Placing.next
-    monkeypatch.setattr(Placing, "next", lambda *a: (sought.append(a), found(*a))[1])
-    (trial,) = replay.ask(1, {})
-    replay.prepare()  # whoever asked is going to tell: what would be found now is not asked for
-    assert len(sought) == 1
-    replay.end_all([(trial.id, True, None)])
-    replay.prepare()
-    replay.prepare()
-    assert len(sought) == 2
+    with calls_of(Placing.next) as sought:
+        (trial,) = replay.ask(1, {})
+        replay.prepare()  # whoever asked is going to tell: what would be found now is not asked for
+        assert len(sought) == 1
+        replay.end_all([(trial.id, True, None)])
+        replay.prepare()
+        replay.prepare()
+        assert len(sought) == 2
 
 
 # Kills ---------------------------------------------------------------------------------------

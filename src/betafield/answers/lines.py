@@ -14,6 +14,7 @@ from betafield.evidence import Evidence, Totals
 from betafield.field import Field
 from betafield.methods import AnyField
 from betafield.process.boxes import Axis, by_range
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,9 +150,9 @@ def numeric(features: trials.Features, feature: Any) -> int:
         return features.numeric[0]
     number = chosen(features, feature)
     if number in features.categories.columns:
-        raise ValueError(
-            f"feature: found {labels(features)[number]!r}, which is a category; a numeric feature "
-            "is needed"
+        raise refused(
+            "feature",
+            f"found {labels(features)[number]!r}, which is a category; a numeric feature is needed",
         )
     return number
 
@@ -175,7 +176,7 @@ def _by_name(features: trials.Features, feature: int, at: Mapping[Any, Any]) -> 
     for name, value in at.items():
         number = checks.feature_index("at", names, name)
         if number == feature:
-            raise ValueError(f"at: found {name!r}, which is the feature that varies")
+            raise refused("at", f"found {name!r}, which is the feature that varies")
         if number in features.categories.columns:
             row[number] = categories.code(categories.text(value))
         else:

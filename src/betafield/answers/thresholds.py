@@ -18,6 +18,7 @@ from betafield.methods import AnyField
 from betafield.posteriors import Sampled
 from betafield.process.isotonic import isotonic
 from betafield.process.noise import Seed
+from betafield.refusals import refused
 from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
@@ -64,9 +65,10 @@ def threshold(
 def require_two(field: AnyField, name: str) -> None:
     """Raise if there are more than two classes."""
     if len(field.classes) > 2:
-        raise ValueError(
-            f"{name}: this model has {len(field.classes)} classes; thresholds and slopes need two, "
-            "success and failure"
+        raise refused(
+            name,
+            f"this model has {len(field.classes)} classes; thresholds and slopes need two, "
+            "success and failure",
         )
 
 
@@ -87,9 +89,10 @@ def reached(level: Any, under: Any) -> tuple[float, float]:
     row = distorted.one_context("under", under)
     steps = np.diff(row)
     if not ((steps >= 0.0).all() or (steps <= 0.0).all()) or row[0] == row[-1]:
-        raise ValueError(
-            f"under: found {row.tolist()}; a success probability that rises or falls with π all "
-            "along is needed"
+        raise refused(
+            "under",
+            f"found {row.tolist()}; a success probability that rises or falls with π all "
+            "along is needed",
         )
     low, high = sorted((row[0], row[-1]))
     rule = f"under the context it is from {low:g} to {high:g}; a level strictly between is needed"
@@ -150,9 +153,10 @@ def beside(field: AnyField, x: Floats, feature: int) -> tuple[Floats, Floats]:
     """Return values below and above those of a feature, 1/128 of the box away, in the domain."""
     ends, units = field.bounds[feature], axis(field, feature)
     if not ends[0] < ends[1]:
-        raise ValueError(
-            f"feature: {labels(field.features)[feature]} has one value, {ends[0]:g}, so there is "
-            "no slope along it"
+        raise refused(
+            "feature",
+            f"{labels(field.features)[feature]} has one value, {ends[0]:g}, so there is "
+            "no slope along it",
         )
     u = np.clip(units.inside(x), STEP, 1.0 - STEP)
     half = 0.5 * (units.outside(u + STEP) - units.outside(u - STEP))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import betafield.cli.predicting as predicting
 import betafield.cli.terminal as terminal
 from betafield.cli.writing import harmless
+from betafield.refusals import refused
 
 if TYPE_CHECKING:
     from betafield.cli.reading import Given
@@ -53,20 +54,17 @@ def _read(
     from betafield.files import Roles
 
     names = tuple(predicting.feature_names(model))
-    roles = Roles(names, sample_weight=wanted.weights, groups=wanted.area)
+    roles = Roles(names, sample_weight=wanted.weights, groups=wanted.area, grouping="--area")
     points: list[Any] = []
     labels: list[Any] = []
     weights: list[Any] = []
-    try:
-        with given.rows(roles, watched, None, predicting.ROWS) as rows:
-            for batch in rows.read("averaging"):
-                with batch.named():
-                    table = batch.points()
-                    points.append(np.stack([c.to_numpy() for c in table.columns], axis=1))
-                    labels.append(_plain(batch.groups(), wanted.area))
-                    weights.append(batch.weights())
-    except ValueError as error:
-        raise ValueError(str(error).replace(" for groups;", " for --area;")) from error
+    with given.rows(roles, watched, None, predicting.ROWS) as rows:
+        for batch in rows.read("averaging"):
+            with batch.named():
+                table = batch.points()
+                points.append(np.stack([c.to_numpy() for c in table.columns], axis=1))
+                labels.append(_plain(batch.groups(), wanted.area))
+                weights.append(batch.weights())
     if not points:
         raise ValueError(f"{given.paths[0]}: has no rows; at least one point is needed")
     terminal.tell_dropped(rows.dropped)
@@ -78,7 +76,6 @@ def _plain(labels: Any, name: str) -> Any:
     """Return labels as text or numbers; raise for the first that is missing."""
     for row, each in enumerate(labels.tolist()):
         if each is None or each == "" or (isinstance(each, float) and math.isnan(each)):
-            raise ValueError(
-                f"area row {row}: found nothing in column {name!r}; every point needs an area"
-            )
+            said = f"found nothing in column {name!r}; every point needs an area"
+            raise refused("area", said, row)
     return labels.astype(str) if labels.dtype == object else labels

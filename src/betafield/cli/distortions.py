@@ -9,6 +9,7 @@ from typing import Any
 
 from betafield.cli.spelling import fraction, number
 from betafield.cli.usage import UsageError
+from betafield.refusals import about
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,17 @@ class Distortion:
         try:
             return make(**{**self.family.standard, **theirs})
         except ValueError as error:
-            raise type(error)(self._renamed(str(error))) from error
+            raise self._renamed(error) from error
 
-    def _renamed(self, said: str) -> str:
-        """Return a message about arguments of the library, said of the options."""
-        for option, argument in self.family.arguments.items():
-            said = re.sub(rf"^{argument}\b", option.replace("-", "_"), said)
-        return said
+    def _renamed(self, error: ValueError) -> ValueError:
+        """Return an error about arguments of the library, said of the options."""
+        found = about(error)
+        if found is None:
+            return error
+        ours = {
+            theirs: option.replace("-", "_") for option, theirs in self.family.arguments.items()
+        }
+        return found._replace(argument=ours.get(found.argument, found.argument)).error(ValueError)
 
 
 def _is_numeric(types: Any, dtype: Any) -> bool:

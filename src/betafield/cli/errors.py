@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from betafield.cli.terminal import printable
 from betafield.cli.usage import DEBUG, FAILED, NAME, USAGE, UsageError
+from betafield.refusals import Refused, about
 
 # Arguments of the library that are options here by the same name: a wrong one is wrong usage.
-_OPTIONS = (
-    "method",
-    "bandwidth",
-    "lipschitz",
-    "metric",
-    "scale",
-    "prior",
-    "sharing",
-    "level",
-    "separator",
-)
-_OPTION = re.compile(rf"^({'|'.join(_OPTIONS)}):")
-# Arguments of the library that have other names here.
+_LEARNING = {"bandwidth", "lipschitz", "method", "metric", "prior", "scale", "sharing"}
+_OPTIONS = {*_LEARNING, "level", "separator"}
+# Arguments of the library that have other names here, also where a part of them is wrong.
 _RENAMED = {
-    "path: ": "",
-    "paths: ": "",
-    "sample_weight: ": "--weights: ",
-    "outcome: ": "--outcome: ",
-    "groups: ": "--groups: ",
-    "overdispersion: ": "--overdispersion: ",
-    "features: ": "--features: ",
-    "bounds: ": "--bounds: ",
-    "error: ": "--error, squared: ",
-    "background: ": "--background: ",
-    "d: ": "--features: ",
     "monotonic_cst": "--monotonic",
     "periodic": "--periodic",
     "geographic": "--geographic",
     "interactions": "--interactions",
     "categorical_features": "--categorical",
-    "feature: ": "--feature: ",
-    "at: ": "--fixed: ",
-    "under: ": "--under: ",
-    "size: ": "--draws: ",
-    "random_state: ": "--seed: ",
-    "t: ": "--trials: ",
+}
+# Those that have other names only as a whole; of paths, the message says enough.
+_RENAMED_WHOLE = {
+    "path": "",
+    "paths": "",
+    "sample_weight": "--weights",
+    "outcome": "--outcome",
+    "groups": "--groups",
+    "overdispersion": "--overdispersion",
+    "features": "--features",
+    "bounds": "--bounds",
+    "error": "--error, squared",
+    "background": "--background",
+    "d": "--features",
+    "feature": "--feature",
+    "at": "--fixed",
+    "under": "--under",
+    "size": "--draws",
+    "random_state": "--seed",
+    "t": "--trials",
 }
 # What the library advises, in options.
 _ADVICE = {
@@ -69,16 +62,32 @@ def _sentence(error: Exception) -> tuple[str, int]:
         said = " ".join(error.format_message().split()).rstrip(".")
         path = getattr(getattr(error, "ctx", None), "command_path", NAME)
         return f"{said[:1].lower()}{said[1:]}; see {path} --help", USAGE
-    said = " ".join(str(error).split())
-    if isinstance(error, OSError) and error.strerror:
+    said = " ".join(_renamed(error).split())
+    if isinstance(error, OSError) and error.strerror and about(error) is None:
         said = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-    for theirs, ours in _RENAMED.items():
-        said = ours + said.removeprefix(theirs) if said.startswith(theirs) else said
     for theirs, ours in _ADVICE.items():
         said = said.replace(theirs, ours)
-    if isinstance(error, ValueError) and _OPTION.match(said):
+    if isinstance(error, ValueError) and _is_option(about(error)):
         return f"--{said}", USAGE
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):
         kind = type(error).__name__
         said = f"{kind}{': ' if said else ''}{said}; run it with {DEBUG} to see where"
     return said, USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _renamed(error: Exception) -> str:
+    """Return what is said of an argument of the library, said of the option."""
+    found = about(error)
+    if found is None:
+        return str(error)
+    names = _RENAMED_WHOLE | _RENAMED if _is_whole(found) else _RENAMED
+    ours = names.get(found.argument, found.argument)
+    return str(found._replace(argument=ours)) if ours else found.said
+
+
+def _is_option(found: Refused | None) -> bool:
+    return found is not None and found.argument in _OPTIONS and _is_whole(found)
+
+
+def _is_whole(found: Refused) -> bool:
+    return found.row is None and not found.part

@@ -19,6 +19,7 @@ import betafield.cli.outcomes as outcomes
 import betafield.cli.spelling as spelling
 from betafield.cli.terminal import is_watched, progress
 from betafield.cli.usage import UsageError
+from betafield.refusals import about
 
 if TYPE_CHECKING:
     from betafield.cli.terminal import Advance
@@ -116,10 +117,17 @@ def _spooled(path: str, suffix: Any) -> Iterator[str]:
         except (ValueError, TypeError, OSError) as error:
             if real not in str(error):
                 raise
-            kind = next(
-                k for k in (UsageError, ValueError, TypeError, OSError) if isinstance(error, k)
-            )
-            raise kind(str(error).replace(repr(real), STANDARD).replace(real, STANDARD)) from error
+            raise _of_input(error, real) from error
+
+
+def _of_input(error: Exception, real: str) -> Exception:
+    """Return the same error about standard input, whose temporary file it names."""
+    kinds: tuple[type[Exception], ...] = (UsageError, ValueError, TypeError, OSError)
+    kind = next(each for each in kinds if isinstance(error, each))
+    found = about(error)
+    said = str(error) if found is None else found.said
+    said = said.replace(repr(real), STANDARD).replace(real, STANDARD)
+    return kind(said) if found is None else found._replace(said=said).error(kind)
 
 
 def _suffix(start: bytes) -> str:
@@ -274,7 +282,7 @@ def _other_columns(
     for name in found:
         if name.strip().lower() in NUMBERING:
             raise ValueError(
-                f"features: column {name!r} seems to number the rows; name the columns that are "
+                f"--features: column {name!r} seems to number the rows; name the columns that are "
                 "features with --features"
             )
     return found
@@ -287,8 +295,8 @@ def _only_outcome(given: Given, used: list[str]) -> str:
         return found[0]
     which = f"columns {', '.join(map(repr, found))} have" if found else "no column has"
     raise ValueError(
-        f"outcome: {which} two values; name the outcome with --outcome, or counts with --successes "
-        "and --trials"
+        f"--outcome: {which} two values; name the outcome with --outcome, or counts with "
+        "--successes and --trials"
     )
 
 

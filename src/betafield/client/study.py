@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from betafield import checks
 from betafield.client.journal import Entry, Journal
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from betafield.estimators import SmoothBetaClassifier
 
-Floats = npt.NDArray[np.float64]
 STUDY = re.compile(r"/studies/([A-Za-z0-9_-]{1,64})$")
 
 

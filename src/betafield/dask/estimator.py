@@ -25,6 +25,7 @@ from betafield.dask.posteriors import (
 )
 from betafield.dask.windows import AnyField, SpreadField
 from betafield.options import Options
+from betafield.refusals import refused
 
 Local = estimators.SmoothBetaClassifier
 
@@ -207,21 +208,23 @@ class SmoothBetaClassifier(Local):
 
     def _options(self) -> Options:
         if self.partition not in (None, "space"):
-            raise ValueError(f"partition: found {self.partition!r}; allowed are None and 'space'")
+            raise refused("partition", f"found {self.partition!r}; allowed are None and 'space'")
         options = super()._options()
         if options.missing == "drop":
-            raise ValueError(
-                "missing: found 'drop', which is for one machine; drop such rows with Dask, as in "
-                "table.dropna()"
+            raise refused(
+                "missing",
+                "found 'drop', which is for one machine; drop such rows with Dask, as in "
+                "table.dropna()",
             )
         usual = Options()
         for name in ("categorical_features", "interactions", "missing"):
             found = getattr(options, name)
             is_usual = found is None or not len(found) or found == getattr(usual, name)
             if not (options.is_smooth or is_usual):
-                raise ValueError(
-                    f"{name}: found {found!r} with windows on dask, in which every feature is a "
-                    "number; leave method and bandwidth at their defaults, or fit a local model"
+                raise refused(
+                    name,
+                    f"found {found!r} with windows on dask, in which every feature is a "
+                    "number; leave method and bandwidth at their defaults, or fit a local model",
                 )
         return options
 
@@ -244,9 +247,10 @@ class SmoothBetaClassifier(Local):
             if columns[name] is not None:
                 methods.require_dependent(name, options)
         if columns.pop("overdispersion") is not None:
-            raise ValueError(
-                "overdispersion: found a value; rows that vary are learned on one machine, so fit "
-                "betafield.SmoothBetaClassifier, or give every row a group of its own"
+            raise refused(
+                "overdispersion",
+                "found a value; rows that vary are learned on one machine, so fit "
+                "betafield.SmoothBetaClassifier, or give every row a group of its own",
             )
         found = partitions(X, successes=successes, trials=held, **columns)
         if known is not None:

@@ -40,6 +40,7 @@ from betafield.evidence.columns import require_total
 from betafield.field import Field
 from betafield.learning import NOTHING_LEARNED
 from betafield.options import Options
+from betafield.refusals import refused
 from betafield.smooth import SmoothField
 from betafield.sums import Sums
 
@@ -214,9 +215,10 @@ def _require_straight(options: Options) -> None:
     """Raise for features that wrap around, which windows on workers cannot."""
     for name, found in (("periodic", options.periodic), ("geographic", options.geographic)):
         if found:
-            raise ValueError(
-                f"{name}: found {checks.spelled(found)} with windows on dask; leave method and "
-                "bandwidth at their defaults, or fit a local model"
+            raise refused(
+                name,
+                f"found {checks.spelled(found)} with windows on dask; leave method and "
+                "bandwidth at their defaults, or fit a local model",
             )
 
 
@@ -278,7 +280,7 @@ def _deviations(
 def _require_something(looks: Sequence[Look]) -> None:
     """Raise where no partition has anything that counts."""
     if not any(look.rows for look in looks):
-        raise ValueError("X: found 0 rows in all partitions; at least one is needed")
+        raise refused("X", "found 0 rows in all partitions; at least one is needed")
     if all(look.is_void for look in looks):
         raise ValueError(
             "sample_weight, trials: all are zero in all partitions; at least one must be positive"

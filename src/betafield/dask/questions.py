@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.field import Field
-from betafield.windows.base import ORDERS
+from betafield.metrics import ORDERS
 from betafield.windows.zorder import visiting_order
 
 Floats = npt.NDArray[np.float64]

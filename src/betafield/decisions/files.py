@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from betafield import persistence
 from betafield.persistence import Arrays
+from betafield.refusals import refused
 
 T = TypeVar("T")
 
@@ -20,6 +21,6 @@ def load(path: Any, kind: str, make: Callable[[Any, Arrays], T]) -> T:
     try:
         return make(values, dict(arrays))
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"path: {str(path)!r} does not contain a consistent {kind.lower()}: {error}"
+        raise refused(
+            "path", f"{str(path)!r} does not contain a consistent {kind.lower()}: {error}"
         ) from error

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from betafield import checks, distorted, families
 from betafield.families import ContextFamily
 
-Floats = npt.NDArray[np.float64]
-
 
 def outcomes(success: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Return outcomes of this shape, 0 or 1 each.

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.refusals import refused
+
 Floats = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 Polynomial = tuple[float, ...]
@@ -72,7 +74,7 @@ def require_total(name: str, total: float, most: float = MOST) -> None:
     """Raise if this total may exceed int64."""
     if not 0 <= total <= most:
         what = "trials" if most == MOST else "trials under contexts"
-        raise ValueError(f"{name}: adds up to {total:g}; at most {most:g} {what} can be counted")
+        raise refused(name, f"adds up to {total:g}; at most {most:g} {what} can be counted")
 
 
 def tally(columns: Columns, weight: Floats | None) -> Columns:

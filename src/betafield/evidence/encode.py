@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield import contexts, lattice
+from betafield import bernstein, contexts, lattice
 from betafield._rows import distinct
 from betafield.evidence.columns import (
     FRACTIONS,
@@ -37,6 +37,7 @@ from betafield.evidence.columns import (
     tally,
     untallied,
 )
+from betafield.refusals import refused
 
 if TYPE_CHECKING:
     from betafield.windows import Forest, Places, Shifts
@@ -175,7 +176,7 @@ def _learned(columns: Columns, weight: Floats | None, context: Floats) -> tuple[
     there = np.asarray(columns > 0)
     if weight is not None:
         there &= weight * FRACTIONS > 0.5
-    _require_possible(there, context)
+    bernstein.require_possible("context", context, there[0], there[1])
     happened = [_happened(columns[k], there[k], weight, context, bool(k)) for k in (0, 1)]
     return _Trials(*(np.concatenate(parts) for parts in zip(*happened, strict=True))), context
 
@@ -195,20 +196,6 @@ class _Trials(NamedTuple):
     def likelihood(self) -> Floats:
         """Return the coefficients of the probability of the observed outcome."""
         return np.where(self.success[:, None], self.context, 1.0 - self.context)
-
-
-def _require_possible(there: npt.NDArray[np.bool_], context: Floats) -> None:
-    """Raise for the first impossible outcome."""
-    never = np.asarray(~context.any(axis=1))
-    always = np.asarray((context == 1.0).all(axis=1))
-    wrong = (there[1] & never) | (there[0] & always)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        found, sure = ("success", 0) if never[row] else ("failure", 1)
-        raise ValueError(
-            f"context row {row}: found {context[row].tolist()}, under which the probability of "
-            f"success is {sure} for every π, and a {found}; this cannot happen"
-        )
 
 
 def _happened(
@@ -297,9 +284,10 @@ def _with_polynomials(
 
 def _require_few(n: int, most: int) -> None:
     if n > most:
-        raise ValueError(
-            f"context: found {n} distinct polynomials, a context and its outcome each; at most "
-            f"{most} can be counted separately, so round their coefficients"
+        raise refused(
+            "context",
+            f"found {n} distinct polynomials, a context and its outcome each; at most "
+            f"{most} can be counted separately, so round their coefficients",
         )
 
 
@@ -343,9 +331,11 @@ def _mean(learned: _Trials) -> Evidence:
     is_affine = contexts.is_affine(learned.context)
     if not is_affine.all():
         row = int(learned.rows[~is_affine].min())
-        raise ValueError(
-            f"context row {row}: found a polynomial of degree {learned.context.shape[1] - 1}; "
-            "sharing='mean' is for affine contexts, use sharing='exact'"
+        raise refused(
+            "context",
+            f"found a polynomial of degree {learned.context.shape[1] - 1}; "
+            "sharing='mean' is for affine contexts, use sharing='exact'",
+            row=row,
         )
     outcomes = np.stack([~learned.success, learned.success])
     counts = tally(outcomes * learned.held, learned.size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,9 @@ from betafield.categories import require_words, text
 from betafield.files.columns import Roles, as_numbers, as_plain, is_missing
 from betafield.files.optional import arrow
 from betafield.files.sources import File, Piece
+from betafield.refusals import about, refused
 
 Ints = npt.NDArray[np.int64]
-# How errors about arrays begin that are about a row.
-_ROW = re.compile(r"^(\w+) row (\d+)")
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,16 @@ class Batch:
             yield
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(self._told(str(error))) from error
+            raise kind(self._told(error)) from error
 
-    def _told(self, said: str) -> str:
-        found = _ROW.match(said)
-        if found is None:
-            return f"{self.file.path}: {said}"
-        argument, rest = found[1], said[found.end() :]
-        where = self.file.where(self.row(int(found[2])))
-        is_named = argument == "X" and rest.startswith(", column")  # a name that the file knows
-        return f"{where}{rest}" if is_named else f"{where}: {argument}{rest}"
+    def _told(self, error: Exception) -> str:
+        found = about(error)
+        if found is None or found.row is None:
+            return f"{self.file.path}: {error}"
+        where = self.file.where(self.row(found.row))
+        if found.argument == "X" and found.part:  # a column, which the file has too
+            return f"{where}, {found.part}: {found.said}"
+        return f"{where}: {found._replace(row=None)}"
 
     def row(self, number: int) -> int:
         """Return which row of the file one of these rows is."""
@@ -102,7 +100,7 @@ class Batch:
         values, at = self.labels()
         numbers = np.array([self.classes.get(value, -1) for value in values], dtype=np.int64)
         if (numbers < 0).any():
-            raise ValueError("outcome: found a label that was not there when classes were sought")
+            raise refused("outcome", "found a label that was not there when classes were sought")
         return numbers[at]
 
     def labels(self) -> tuple[list[Any], Ints]:
@@ -114,8 +112,8 @@ class Batch:
             missing = missing | ~np.isfinite(column.to_numpy(zero_copy_only=False))
         if missing.any():
             row = int(np.argmax(missing))
-            raise ValueError(
-                f"outcome row {row}: found {column[row].as_py()}; no label may be missing"
+            raise refused(
+                "outcome", f"found {column[row].as_py()}; no label may be missing", row=row
             )
         encoded = column.dictionary_encode()
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from betafield import checks
 from betafield.families import ContextFamily
 from betafield.files.optional import arrow
+from betafield.refusals import mistyped, refused
 
 _CONTEXT = (
     "one context for all rows is needed, or a list of the columns that hold its coefficients, or a "
@@ -39,6 +40,7 @@ class Roles:
     groups: str | None = None
     categories: tuple[str, ...] = ()
     worded: tuple[str, ...] = ()
+    grouping: str = "groups"
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ class Roles:
         """Return the argument that names a column."""
         for argument in ("outcome", "successes", "trials", "sample_weight", "groups"):
             if getattr(self, argument) == name:
-                return argument
+                return self.grouping if argument == "groups" else argument
         return "context" if name in self.coefficients else "features"
 
 
@@ -88,18 +90,18 @@ def roles(
         "groups": _name("groups", groups),
     }
     if (outcome is None) == (successes is None) or (successes is None) != (trials is None):
-        raise ValueError(
-            "outcome: name either the column of outcomes, or those of successes and trials"
+        raise refused(
+            "outcome", "name either the column of outcomes, or those of successes and trials"
         )
     if successes is not None and sample_weight is not None:
-        raise ValueError(
-            f"sample_weight: found {sample_weight!r} where trials are counted already; weights "
-            "are for outcomes"
+        raise refused(
+            "sample_weight",
+            f"found {sample_weight!r} where trials are counted already; weights are for outcomes",
         )
     found = Roles(_names("features", features), **named, context=_context(context))
     twice = [name for i, name in enumerate(found.all) if name in found.all[:i]]
     if twice:
-        raise ValueError(f"features: found column {twice[0]!r} in two places; each has one use")
+        raise refused("features", f"found column {twice[0]!r} in two places; each has one use")
     return found
 
 
@@ -108,7 +110,7 @@ def _name(argument: str, name: Any) -> str | None:
         return None
     if not isinstance(name, str):
         found = checks.spelled(name)
-        raise TypeError(f"{argument}: found {found}; the name of a column is needed")
+        raise mistyped(argument, f"found {found}; the name of a column is needed")
     return _plain(name)
 
 
@@ -124,9 +126,9 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
     for name in found:
         if not isinstance(name, str):
             odd = checks.spelled(name)
-            raise TypeError(f"{argument}: found {odd} in a list; names of columns are needed")
+            raise mistyped(argument, f"found {odd} in a list; names of columns are needed")
     if not found:
-        raise ValueError(f"{argument}: found no names; at least one column is needed")
+        raise refused(argument, "found no names; at least one column is needed")
     return tuple(map(_plain, found))
 
 
@@ -139,7 +141,7 @@ def _context(context: Any) -> Any:
         return context
     array = np.atleast_2d(checks.array("context", context, _CONTEXT))
     if array.shape[0] != 1:
-        raise ValueError(f"context: found shape {array.shape}; {_CONTEXT}")
+        raise refused("context", f"found shape {array.shape}; {_CONTEXT}")
     return array
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from betafield import success
 from betafield.files.optional import arrow
 from betafield.files.sources import CSV, File
+from betafield.refusals import refused
 
 
 @dataclass
@@ -61,8 +62,9 @@ class Labels:
         if alone:
             found = success.with_the_other(found)
         if len(found) < 2:
-            raise ValueError(
-                f"outcome: found only one class, {known[0]!r}, in all files; two or more are needed"
+            raise refused(
+                "outcome",
+                f"found only one class, {known[0]!r}, in all files; two or more are needed",
             )
         return found
 
@@ -88,7 +90,8 @@ def _read_labels(found: set[Any]) -> tuple[str, dict[Any, Any]]:
 def require_few(column: str, labels: Any, most: int) -> None:
     """Raise if a column has more labels than an outcome may have."""
     if len(labels) > most:
-        raise ValueError(
-            f"outcome: found more than {most} classes in column {column!r}; "
-            "an outcome has few classes, unlike a measurement"
+        raise refused(
+            "outcome",
+            f"found more than {most} classes in column {column!r}; "
+            "an outcome has few classes, unlike a measurement",
         )

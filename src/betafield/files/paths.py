@@ -10,6 +10,7 @@ from typing import Any
 
 from betafield import checks
 from betafield.persistence import kind_of
+from betafield.refusals import Refused, mistyped, refused
 
 _RULE = "a path, a glob, a folder, or a list of them is needed"
 
@@ -23,14 +24,14 @@ def named(paths: Any) -> list[str]:
     given = [paths] if is_one else checks.items("paths", paths, _RULE)
     found = {os.path.realpath(file): file for path in given for file in _named_by(path)}
     if not found:
-        raise ValueError("paths: found an empty list; at least one file is needed")
+        raise refused("paths", "found an empty list; at least one file is needed")
     return [found[path] for path in sorted(found)]
 
 
 def _named_by(path: Any) -> list[str]:
     """Return the files that one path, glob or folder names."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"paths: found {checks.spelled(path)}; {_RULE}")
+        raise mistyped("paths", f"found {checks.spelled(path)}; {_RULE}")
     name = os.path.expanduser(os.fsdecode(path))
     if os.path.lexists(name):
         return _within(name) if os.path.isdir(name) else [_regular(name)]
@@ -41,7 +42,7 @@ def _named_by(path: Any) -> list[str]:
         found += [file for folder in folders for file in _within(folder)]
     if not found:
         what = "no file matches it" if glob.has_magic(name) else "there is no such file"
-        raise FileNotFoundError(f"paths: found {name!r}, but {what}")
+        raise Refused("paths", f"found {name!r}, but {what}").error(FileNotFoundError)
     return found
 
 
@@ -54,7 +55,7 @@ def _within(folder: str) -> list[str]:
         if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not found:
-        raise FileNotFoundError(f"paths: found {folder!r}, a folder without files")
+        raise Refused("paths", f"found {folder!r}, a folder without files").error(FileNotFoundError)
     return found
 
 
@@ -63,10 +64,11 @@ def _regular(name: str) -> str:
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"paths: found {name!r}, a broken link") from error
+        raise Refused("paths", f"found {name!r}, a broken link").error(FileNotFoundError) from error
     if not stat.S_ISREG(mode):
-        raise ValueError(
-            f"paths: found {name!r}, {kind_of(mode)}; regular files are needed, which can be read "
-            "more than once"
+        raise refused(
+            "paths",
+            f"found {name!r}, {kind_of(mode)}; regular files are needed, which can be read "
+            "more than once",
         )
     return name

@@ -17,6 +17,7 @@ from betafield.files.labels import Labels, require_few
 from betafield.files.optional import arrow, bar
 from betafield.files.schemas import check, spelled, with_categories, with_features
 from betafield.files.sources import CSV, USUAL, Limits, listed
+from betafield.refusals import refused
 
 
 class Dropped(NamedTuple):
@@ -181,7 +182,7 @@ class Rows:
         names = spelled([file.path for file in self.files])
         if self.dropped.number == self.dropped.rows > 0:
             what = "a missing value in every row"
-        return ValueError(f"paths: found {what} in {len(self.files)} files: {names}")
+        return refused("paths", f"found {what} in {len(self.files)} files: {names}")
 
     def _add(self, labels: Labels, number: int, found: set[Any]) -> None:
         kind = value_kind(self.schemas[number].field(labels.column).type)

@@ -9,6 +9,7 @@ from typing import Any
 from betafield.categories import columns_of
 from betafield.files.columns import Roles, value_kind
 from betafield.files.sources import CSV, File
+from betafield.refusals import refused
 
 # Names that a message lists.
 LISTED = 12
@@ -25,9 +26,10 @@ def with_features(
     for file, schema in zip(files, schemas, strict=True):
         odd = set(schema.names) ^ set(first.names)
         if odd:
-            raise ValueError(
-                f"features: {files[0].path} and {file.path} do not have the same columns "
-                f"({spelled(sorted(odd))}); name those that are features"
+            raise refused(
+                "features",
+                f"{files[0].path} and {file.path} do not have the same columns "
+                f"({spelled(sorted(odd))}); name those that are features",
             )
     names = tuple(name for name in first.names if name not in roles.all)
     for name in dict.fromkeys(names):
@@ -35,15 +37,16 @@ def with_features(
         if name.startswith("__index_level_"):
             kind = "the index of a pandas dataframe"
         if kind not in ("numbers", "booleans", "nothing") and name not in named:
-            raise ValueError(
-                f"features: {files[0].path}, column {name!r}: found {kind}; name the columns "
-                "that are features"
+            raise refused(
+                "features",
+                f"{files[0].path}, column {name!r}: found {kind}; name the columns "
+                "that are features",
             )
     if not names:
-        raise ValueError(f"features: {files[0].path} has no other columns; at least one is needed")
+        raise refused("features", f"{files[0].path} has no other columns; at least one is needed")
     if callable(roles.context):
-        raise ValueError(
-            "features: name them where context is a function, whose columns may be none of them"
+        raise refused(
+            "features", "name them where context is a function, whose columns may be none of them"
         )
     return Roles(names, **{k: v for k, v in vars(roles).items() if k != "features"})
 

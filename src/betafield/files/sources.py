@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from betafield import checks
 from betafield.files.optional import arrow
 from betafield.files.paths import named
+from betafield.refusals import mistyped, refused
 
 # What ends lines, and bytes at the end of a file that are looked at at once.
 LINE_ENDS, TAIL = b"\r\n", 1 << 16
@@ -65,19 +66,20 @@ def _checked_separator(separator: Any) -> str | None:
         return None
     rule = "one character is needed, such as ';', and no quote, line end or letter"
     if not isinstance(separator, str):
-        raise TypeError(f"separator: found {checks.spelled(separator)}; {rule}")
+        raise mistyped("separator", f"found {checks.spelled(separator)}; {rule}")
     is_plain = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0.+-'
     if not is_plain or separator.isalnum():
-        raise ValueError(f"separator: found {separator!r}; {rule}")
+        raise refused("separator", f"found {separator!r}; {rule}")
     return str.__str__(separator)
 
 
 def _file(path: str, separator: str | None, limits: Limits) -> File:
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
-        raise ValueError(
-            f"paths: found {path!r}; files must end in {', '.join(ENDINGS)}. Of a folder that "
-            "holds others too, a glob such as 'folder/*.parquet' names some"
+        raise refused(
+            "paths",
+            f"found {path!r}; files must end in {', '.join(ENDINGS)}. Of a folder that "
+            "holds others too, a glob such as 'folder/*.parquet' names some",
         )
     if suffix in SEPARATORS:
         return CSV(path, separator or SEPARATORS[suffix], limits.block)
@@ -247,7 +249,7 @@ class CSV:
             if not counted:
                 raise
             where, rest = self.where(int(counted[1]) - 2), said.replace(counted[0], "")
-            raise ValueError(f"{where}: {rest.removeprefix(f'{self.path}: ')}") from error
+            raise refused(where, f"{rest.removeprefix(f'{self.path}: ')}") from error
 
 
 def _is_number(value: str | None) -> bool:
@@ -295,4 +297,4 @@ def _reading(where: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         said = " ".join(str(error).split())
-        raise ValueError(f"{where}: cannot be read: {said}") from error
+        raise refused(where, f"cannot be read: {said}") from error

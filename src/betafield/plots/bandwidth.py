@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ NEAR = 10.0
 CLOSE = 300.0
 
 
-class BandwidthDisplay:
+@dataclass(eq=False, repr=False)
+class BandwidthDisplay(style.Drawn):
     """The leave-one-out score of windows by their width, and the width in use.
 
     The score is Σ log P(outcome of a trial | the other trials of its window), shown as the
@@ -62,25 +64,13 @@ class BandwidthDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        widths: Floats,
-        scores: Floats,
-        *,
-        width: float,
-        unit: float = 1.0,
-        unit_name: str = "scaled units",
-        asked: str = "loo",
-    ) -> None:
-        self.widths = widths
-        self.scores = scores
-        self.width = width
-        self.unit = unit
-        self.unit_name = unit_name
-        self.asked = asked
+    widths: Floats
+    scores: Floats
+    _: KW_ONLY
+    width: float
+    unit: float = 1.0
+    unit_name: str = "scaled units"
+    asked: str = "loo"
 
     @classmethod
     def from_estimator(cls, model: SmoothBetaClassifier, *, ax: Any = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -28,7 +29,8 @@ BARS, TAIL = 40, 0.005
 WEIGHTED: Literal["inverted_cdf"] = "inverted_cdf"
 
 
-class CalibrationDisplay:
+@dataclass(eq=False, repr=False)
+class CalibrationDisplay(style.Drawn):
     """The share of successes among trials with similar predictions, with its interval.
 
     Trials are binned by their predicted probability. If a model is calibrated, the share of
@@ -75,33 +77,17 @@ class CalibrationDisplay:
     'share of successes'
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        prob_true: Floats,
-        prob_pred: Floats,
-        low: Floats,
-        high: Floats,
-        trials: Floats,
-        y_prob: Floats,
-        weight: Floats,
-        *,
-        level: float = 0.95,
-        event: str = "P(success)",
-        name: str = "model",
-    ) -> None:
-        self.prob_true = prob_true
-        self.prob_pred = prob_pred
-        self.low = low
-        self.high = high
-        self.trials = trials
-        self.y_prob = y_prob
-        self.weight = weight
-        self.level = level
-        self.event = event
-        self.name = name
+    prob_true: Floats
+    prob_pred: Floats
+    low: Floats
+    high: Floats
+    trials: Floats
+    y_prob: Floats
+    weight: Floats
+    _: KW_ONLY
+    level: float = 0.95
+    event: str = "P(success)"
+    name: str = "model"
 
     @classmethod
     def from_estimator(

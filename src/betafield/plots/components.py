@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ LEAST, MOST = 1e-3, 10.0
 LIGHT, FEATURES = 0.005, 12
 
 
-class ComponentsDisplay:
+@dataclass(eq=False, repr=False)
+class ComponentsDisplay(style.Drawn):
     """How far trials reach along each feature, and the weights of the components.
 
     For the default model: the length scales of the process, which say how far trials reach;
@@ -61,13 +63,9 @@ class ComponentsDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(self, groups: list[Group], sides: Floats, names: tuple[str, ...]) -> None:
-        self.groups = groups
-        self.sides = sides
-        self.names = names
+    groups: list[Group]
+    sides: Floats
+    names: tuple[str, ...]
 
     @classmethod
     def from_estimator(cls, model: SmoothBetaClassifier, *, ax: Any = None) -> Self:

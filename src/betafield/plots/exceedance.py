@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ Floats = npt.NDArray[np.float64]
 UNSURE = (0.05, 0.95)
 
 
-class ExceedanceDisplay:
+@dataclass(eq=False, repr=False)
+class ExceedanceDisplay(style.Drawn):
     """The chance P(π > p) that a probability is above p, over one feature or two.
 
     Above 0.95 the level is almost certainly exceeded, below 0.05 almost certainly not; lines at
@@ -68,27 +70,14 @@ class ExceedanceDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        grid: tuple[Floats, ...],
-        chance: Floats,
-        above: float,
-        *,
-        features: tuple[str, ...] = ("x0",),
-        event: str = "P(success)",
-        places: Floats | None = None,
-        at: Mapping[str, float] | None = None,
-    ) -> None:
-        self.grid = grid
-        self.chance = chance
-        self.above = above
-        self.features = features
-        self.event = event
-        self.places = places
-        self.at = at
+    grid: tuple[Floats, ...]
+    chance: Floats
+    above: float
+    _: KW_ONLY
+    features: tuple[str, ...] = ("x0",)
+    event: str = "P(success)"
+    places: Floats | None = None
+    at: Mapping[str, float] | None = None
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ import betafield.plots.maps as maps
 import betafield.plots.style as style
 from betafield import checks
 from betafield.observed import Binned, binned, feature_names, require_model
+from betafield.refusals import refused
 from betafield.survey import Question
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ AT = "a mapping of features to values is needed"
 Floats = npt.NDArray[np.float64]
 
 
-class FieldDisplay:
+@dataclass(eq=False, repr=False)
+class FieldDisplay(style.Drawn):
     """The probability π of a fitted model, over one feature or two.
 
     For a model with one feature: the posterior mean, its credible interval, the guaranteed band if
@@ -95,41 +98,21 @@ class FieldDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        grid: tuple[Floats, ...],
-        mean: Floats,
-        low: Floats,
-        high: Floats,
-        *,
-        features: tuple[str, ...] = ("x0",),
-        events: tuple[str, ...] = ("P(success)",),
-        level: float = 0.95,
-        band: tuple[Floats, Floats] | None = None,
-        bins: tuple[Binned, ...] = (),
-        places: Floats | None = None,
-        at: Mapping[str, float] | None = None,
-        averaged: bool = False,
-        threshold: Threshold | None = None,
-        by: str | None = None,
-    ) -> None:
-        self.grid = grid
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.features = features
-        self.events = events
-        self.level = level
-        self.band = band
-        self.bins = bins
-        self.places = places
-        self.at = at
-        self.averaged = averaged
-        self.threshold = threshold
-        self.by = by
+    grid: tuple[Floats, ...]
+    mean: Floats
+    low: Floats
+    high: Floats
+    _: KW_ONLY
+    features: tuple[str, ...] = ("x0",)
+    events: tuple[str, ...] = ("P(success)",)
+    level: float = 0.95
+    band: tuple[Floats, Floats] | None = None
+    bins: tuple[Binned, ...] = ()
+    places: Floats | None = None
+    at: Mapping[str, float] | None = None
+    averaged: bool = False
+    threshold: Threshold | None = None
+    by: str | None = None
 
     @classmethod
     def from_estimator(
@@ -250,7 +233,7 @@ class FieldDisplay:
         """Return the display with a curve or a map per level."""
         given = {} if at is None else dict(checks.instance("at", at, Mapping, AT))
         if chosen.name in given or chosen.column in given:
-            raise ValueError(f"at: found {chosen.name!r}, whose levels are all shown")
+            raise refused("at", f"found {chosen.name!r}, whose levels are all shown")
         along = levels.axis(model, features)
         each = [
             Question(model, X, y, along, {**given, chosen.column: label}, *rest)
@@ -294,10 +277,10 @@ def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, cl
     """Raise for what a curve per level does not have."""
     for name, found in (("lipschitz", lipschitz), ("threshold", threshold)):
         if found is not None:
-            raise ValueError(f"{name}: found {found!r} with by; draw one level by at={{…}}")
+            raise refused(name, f"found {found!r} with by; draw one level by at={{…}}")
     if len(model.classes_) > 2 and class_ is None:
-        raise ValueError(
-            "class_: found None together with by and three or more classes; name one class"
+        raise refused(
+            "class_", "found None together with by and three or more classes; name one class"
         )
 
 

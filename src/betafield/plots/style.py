@@ -36,6 +36,13 @@ LONGEST = 40
 MARKED = 2_000
 
 
+class Drawn:
+    """What a picture was drawn on last."""
+
+    ax_: Any
+    figure_: Any
+
+
 def pyplot() -> Any:
     """Return matplotlib's pyplot, or say how to install it."""
     return needed("plot", "matplotlib.pyplot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ Floats = npt.NDArray[np.float64]
 BINS = 40
 
 
-class ThresholdDisplay:
+@dataclass(eq=False, repr=False)
+class ThresholdDisplay(style.Drawn):
     """A threshold: the curve, the level, the interval within which it is reached, and draws of it.
 
     Parameters
@@ -62,27 +64,14 @@ class ThresholdDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        grid: Floats,
-        mean: Floats,
-        low: Floats,
-        high: Floats,
-        threshold: Threshold,
-        *,
-        event: str = "P(success)",
-        level: float = 0.95,
-    ) -> None:
-        self.grid = grid
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.threshold = threshold
-        self.event = event
-        self.level = level
+    grid: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    threshold: Threshold
+    _: KW_ONLY
+    event: str = "P(success)"
+    level: float = 0.95
 
     @classmethod
     def from_estimator(

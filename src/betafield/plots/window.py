@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -73,7 +74,8 @@ class Part(NamedTuple):
     density: Floats
 
 
-class WindowDisplay:
+@dataclass(eq=False, repr=False)
+class WindowDisplay(style.Drawn):
     """The trials near one point, and the posterior there.
 
     "Near" means in the window or, by default, within one length scale of the process, whose outline
@@ -128,43 +130,22 @@ class WindowDisplay:
     (3.0, 2.0, 0.6)
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        point: Floats,
-        near: Near,
-        parts: list[Part],
-        p: Floats,
-        density: Floats,
-        *,
-        mean: float,
-        low: float,
-        high: float,
-        level: float,
-        places: Floats,
-        bounds: Floats,
-        features: tuple[int, ...] = (0,),
-        names: tuple[str, ...] = ("x0",),
-        event: str = "P(success)",
-        outline: Floats | None = None,
-    ) -> None:
-        self.point = point
-        self.near = near
-        self.parts = parts
-        self.p = p
-        self.density = density
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.level = level
-        self.places = places
-        self.bounds = bounds
-        self.features = features
-        self.names = names
-        self.event = event
-        self.outline = np.empty((2, 0)) if outline is None else outline
+    point: Floats
+    near: Near
+    parts: list[Part]
+    p: Floats
+    density: Floats
+    _: KW_ONLY
+    mean: float
+    low: float
+    high: float
+    level: float
+    places: Floats
+    bounds: Floats
+    features: tuple[int, ...] = (0,)
+    names: tuple[str, ...] = ("x0",)
+    event: str = "P(success)"
+    outline: Floats = field(default_factory=lambda: np.empty((2, 0)))
 
     @classmethod
     def from_estimator(

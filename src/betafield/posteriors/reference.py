@@ -22,8 +22,10 @@ import numpy.typing as npt
 
 from betafield import checks
 from betafield import contexts as bernstein
+from betafield.bernstein import require_possible
 from betafield.posteriors.base import Floats
 from betafield.posteriors.mixture import Mixture
+from betafield.rates import outcomes
 
 Ints = npt.NDArray[np.int32]
 Prior = tuple[float, float]
@@ -218,14 +220,8 @@ def _likelihoods(contexts: Any, success: Any) -> Floats:
     """Return the likelihood's coefficients (t, p + 1); raise if an outcome is impossible."""
     happened = np.atleast_1d(checks.cells("success", success))
     rows = bernstein.likelihood(contexts, happened)
-    impossible = ~(rows > 0.0).any(axis=1)
-    if impossible.any():
-        row = int(np.argmax(impossible))
-        found, sure = ("success", 0) if happened[row] else ("failure", 1)
-        raise ValueError(
-            f"success row {row}: found a {found} where the probability of success is {sure} "
-            "for every π; this cannot happen"
-        )
+    won = outcomes(happened)
+    require_possible("context", np.where(won[:, None], rows, 1.0 - rows), ~won, won)
     return rows
 
 

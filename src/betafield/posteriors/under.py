@@ -22,7 +22,7 @@ from scipy import special
 
 from betafield import contexts
 from betafield._locks import cached
-from betafield.bernstein import composed, derivative, value_at_log_odds
+from betafield.bernstein import PLAIN, composed, derivative, value_at_log_odds
 from betafield.posteriors.base import (
     Floats,
     Generator,
@@ -50,7 +50,7 @@ def put_under(post: Posterior, context: Any) -> Posterior:
     if not contexts.is_affine(coefficients).all():
         return Polynomial(post, coefficients)
     ends = coefficients[:, [0, -1]]
-    if (ends == (0.0, 1.0)).all():
+    if (ends == PLAIN).all():
         return post
     return Affine(post, ends)
 
@@ -222,9 +222,9 @@ class Polynomial(_Under):
 
     batch_size = 1 << 17
 
-    def __init__(self, base: Posterior, coefficients: Floats, pieces: Pieces | None = None) -> None:
+    def __init__(self, base: Posterior, coefficients: Floats) -> None:
         super().__init__(base, coefficients)
-        self._pieces = monotone_pieces(coefficients) if pieces is None else pieces
+        self._pieces = monotone_pieces(coefficients)
 
     def mean(self) -> Floats:
         """E[f(π)]."""

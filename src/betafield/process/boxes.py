@@ -26,6 +26,7 @@ import numpy.typing as npt
 from betafield import earth
 from betafield.process.blocks import Arrangement, coordinates
 from betafield.process.wrapped import CIRCLE, LATITUDE, LINE, LONGITUDE, Kinds
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -271,9 +272,10 @@ def _positive(ends: Floats, x: Floats, trials: Ints) -> tuple[float, float]:
     seen = x[trials > 0]
     least = float(seen.min())
     if not least > 0.0:
-        raise ValueError(
-            f"scale: found 'log' for a feature with the value {least}; logarithms need all "
-            "values to be positive"
+        raise refused(
+            "scale",
+            f"found 'log' for a feature with the value {least}; logarithms need all "
+            "values to be positive",
         )
     return least, float(ends[1])
 

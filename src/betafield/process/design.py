@@ -319,13 +319,14 @@ def design(basis: Basis, x: Floats) -> Design:
     return plain if basis.effects is None else Levelled(plain, basis, x)
 
 
-def of_rows(basis: Basis, x: Floats, most: float) -> Design:
+def of_rows(basis: Basis, x: Floats, most: float, sparse: float = SPARSE) -> Design:
     """Return Φ̃ at the rows of a fit, whose largest has `most` trials.
 
-    Fits with few rows use `Few`. Queries do not, because results would depend on the other points
-    of a call; nor do rows with so many trials that the part outside their span would be rounding.
+    Fits with at least `sparse` basis functions per row use `Few`. Queries do not, because results
+    would depend on the other points of a call; nor do rows with so many trials that the part
+    outside their span would be rounding.
     """
-    is_few = SPARSE * len(x) <= len(basis.root) and most <= MANY
+    is_few = sparse * len(x) <= len(basis.root) and most <= MANY
     return Few(matrix(basis, x)) if is_few and basis.layout is None else design(basis, x)
 
 

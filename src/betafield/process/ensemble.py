@@ -107,7 +107,7 @@ def shares(found: list[Member] | tuple[Member, ...]) -> Floats:
 
 def of_fit(fit: Fit, which: int) -> Iterator[Member]:
     """Yield the members of a process."""
-    root = _turned(linear.factor(fit.covariance))
+    root = np.ascontiguousarray(linear.factor(fit.covariance).T)
     weight = fit.objective + float(np.log(np.diag(root)).sum())
     if not has_star(fit):
         yield _whole(fit, weight, which)
@@ -153,7 +153,3 @@ def _whole(fit: Fit, log_weight: float, which: int) -> Member:
         return Member(fit.problem, fit.mode, surface.b, loose, log_weight, which, False)
     factor = linear.factor(linear.inverse(linear.factor(surface.wide)))
     return Member(fit.problem, fit.mode, surface.b, factor, log_weight, which, False)
-
-
-def _turned(A: Floats) -> Floats:
-    return np.ascontiguousarray(A.T)

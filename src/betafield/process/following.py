@@ -230,8 +230,27 @@ class Averaged(NamedTuple):
     values: Values
 
 
+class _Kept:
+    """Means over windows, each computed once."""
+
+    def means(self, stretch: Floats) -> Floats:
+        """Return the means over the windows of every width, shape (q, widths)."""
+        key = tuple(stretch.tolist())
+        if key not in self._kept:
+            self._kept[key] = self._means(stretch)
+        return self._kept[key]
+
+    def _means(self, stretch: Floats) -> Floats:
+        raise NotImplementedError
+
+    @cached
+    def _kept(self) -> dict[tuple[object, ...], Floats]:
+        """Results shared between stretches and widths."""
+        return {}
+
+
 @dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(_Kept):
     """How far f moves at other rows in windows about queries, when these leave trials out.
 
     Parameters
@@ -251,17 +270,14 @@ class Moves:
     turned: Floats
     own: Own | None = None
 
-    def means(self, stretch: Floats) -> Floats:
+    def _means(self, stretch: Floats) -> Floats:
         """Return the mean of φ̃′·turned over the windows of every width, shape (q, widths).
 
         Windows that hold no cell get the value at the query, or that of the next wider window if
         they ignore some features. Level effects are averaged over separate cells, which are wider
         along the other features.
         """
-        key = tuple(stretch.tolist())
-        if key not in self._kept:
-            self._kept[key] = self._smooth(stretch) + self._of_levels(stretch)
-        return self._kept[key]
+        return self._smooth(stretch) + self._of_levels(stretch)
 
     def _smooth(self, stretch: Floats) -> Floats:
         cells = self.following.cells(tuple((stretch > 0.0).tolist()))
@@ -286,11 +302,6 @@ class Moves:
             found = linear.product(self._turned, self.following.cells(key).P)
             self._kept["products", *key] = found
         return self._kept["products", *key]
-
-    @cached
-    def _kept(self) -> dict[tuple[object, ...], Floats]:
-        """Results shared between stretches and widths."""
-        return {}
 
     @cached
     def _row(self) -> Ints:
@@ -369,7 +380,7 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class MovesOfLevels:
+class MovesOfLevels(_Kept):
     """The same as `Moves`, for single trials and with levels of categories.
 
     Covariances include the levels, and are averaged over a sample of rows instead of cells.
@@ -387,20 +398,13 @@ class MovesOfLevels:
     queries: Floats
     own: Own
 
-    def means(self, stretch: Floats) -> Floats:
+    def _means(self, stretch: Floats) -> Floats:
         """Return the mean of C over the windows of every width, shape (q, widths)."""
-        key = tuple(stretch.tolist())
-        if key not in self._kept:
-            rows, some = self.following.rows, self.following.some
-            each = Values(self._covariances, np.arange(len(self.queries)), np.arange(len(some)))
-            asked = self.queries, rows.x[some], each, self.following.follow[some], stretch
-            found = window_means(*asked, self.own.left(self._of, self._here), rows.kinds)
-            self._kept[key] = _filled(found, self._here, stretch)
-        return self._kept[key]
-
-    @cached
-    def _kept(self) -> dict[tuple[float, ...], Floats]:
-        return {}
+        rows, some = self.following.rows, self.following.some
+        each = Values(self._covariances, np.arange(len(self.queries)), np.arange(len(some)))
+        asked = self.queries, rows.x[some], each, self.following.follow[some], stretch
+        found = window_means(*asked, self.own.left(self._of, self._here), rows.kinds)
+        return _filled(found, self._here, stretch)
 
     @cached
     def _of(self) -> Ints:

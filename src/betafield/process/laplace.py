@@ -29,7 +29,7 @@ import numpy.typing as npt
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature, Low, Whole
-from betafield.process.design import Design, design, of_rows
+from betafield.process.design import SPARSE, Design, design, of_rows
 from betafield.process.likelihood import Reading, read
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
@@ -120,10 +120,11 @@ def mode(
     near: Floats | None = None,
     gain: float = FINE,
     steps: int = STEPS,
+    sparse: float = SPARSE,
 ) -> Mode:
     """Return the mode for these hyper-parameters; `near` are latent values to start from."""
     functions = basis(theta, prior)
-    phi = _design(functions, rows)
+    phi = _design(functions, rows, sparse)
     f = np.zeros(len(rows.x)) if near is None else near
     reading = read(f, rows, link)
     _, b = _scored(phi, f, reading, reading.information)
@@ -157,8 +158,8 @@ def mode(
     return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
 
 
-def _design(functions: Basis, rows: Rows) -> Design:
-    return of_rows(functions, rows.x, float(rows.n.max(initial=0.0)))
+def _design(functions: Basis, rows: Rows, sparse: float) -> Design:
+    return of_rows(functions, rows.x, float(rows.n.max(initial=0.0)), sparse)
 
 
 class _Point(NamedTuple):
@@ -235,18 +236,18 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
     return at
 
 
-def slopes(mode: Mode, rows: Rows) -> Slopes:
+def slopes(mode: Mode, rows: Rows, sparse: float = SPARSE) -> Slopes:
     """Return the derivatives of a mode and its evidence with respect to the hyper-parameters."""
     if isinstance(mode.curvature, Blocked):
         return _of_blocks(mode, mode.curvature, rows)
-    phi, G, b = _design(mode.basis, rows), mode.basis.slope, mode.b
+    phi, G, b = _design(mode.basis, rows, sparse), mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
     moves = linear.product(G * b, S)
     drift = phi.adjoint(-0.5 * leverages * mode.reading.slope)
     gradient = (0.5 * G * (b * b - np.diag(M))).sum(axis=1) + (moves * drift).sum(axis=1)
-    information = 0.5 * linear.product(linear.product(G, M * M), _turned(G))
+    information = 0.5 * linear.product(linear.product(G, M * M), G.T)
     return Slopes(gradient, information, S, leverages, moves)
 
 
@@ -261,11 +262,7 @@ def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
     core, across, levels = curvature.squares()
     m, k = core.shape[0], len(levels)
     G0, G1 = np.ascontiguousarray(G[:, :m]), np.ascontiguousarray(G[:, m : m + k])
-    half = linear.product(linear.product(G1, across), _turned(G0))
-    own = linear.product(linear.product(G0, core), _turned(G0))
-    own += half + half.T + linear.product(linear.product(G1, levels), _turned(G1))
+    half = linear.product(linear.product(G1, across), G0.T)
+    own = linear.product(linear.product(G0, core), G0.T)
+    own += half + half.T + linear.product(linear.product(G1, levels), G1.T)
     return Slopes(gradient, 0.5 * own, S, leverages, moves)
-
-
-def _turned(A: Floats) -> Floats:
-    return np.ascontiguousarray(A.T)

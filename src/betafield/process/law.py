@@ -115,7 +115,7 @@ def widened(fit: Fit) -> Any:
     S, moves = fit.slopes.S, fit.slopes.moves
     if isinstance(S, Spread):
         return S.widened(moves, WIDENING * fit.covariance)
-    H = linear.product(linear.product(_turned(moves), fit.covariance), moves)
+    H = linear.product(linear.product(moves.T, fit.covariance), moves)
     wide = S + WIDENING * H
     return 0.5 * (wide + wide.T)
 
@@ -243,7 +243,3 @@ def one_law(link: Link, f: Latent, target: Floats | None = None) -> tuple[Floats
     target = averages.mean(link, f.mean, narrow) if target is None else target
     near = averages.guessed(link, target, wide) if link is LOGIT else f.mean
     return averages.centred(link, target, wide, near), wide
-
-
-def _turned(A: Floats) -> Floats:
-    return np.ascontiguousarray(A.T)

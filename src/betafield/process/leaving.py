@@ -57,8 +57,7 @@ def joint_covariance(fit: Fit) -> Any:
     moves = fit.slopes.moves
     if isinstance(fit.slopes.S, Spread):
         return fit.slopes.S.widened(moves, fit.covariance)
-    turned = np.ascontiguousarray(moves.T)
-    spread = linear.product(linear.product(turned, fit.covariance), moves)
+    spread = linear.product(linear.product(moves.T, fit.covariance), moves)
     return np.asarray(fit.slopes.S + 0.5 * (spread + spread.T))
 
 

@@ -105,7 +105,7 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
     """Return the success probability of rows at latent values f, under their contexts."""
     bend = link.bend(f)
     value, first, second = polynomial(context, bend.p, bend.rest)
-    rest = probability(1.0 - context, bend.p, bend.rest)
+    rest = bernstein.value_beside(1.0 - context, bend.p, bend.rest)
     return Success(
         clipped(value, TINY, 1.0),
         clipped(rest, TINY, 1.0),
@@ -116,7 +116,7 @@ def success(f: Floats, context: Floats, link: Link) -> Success:
 
 def polynomial(context: Floats, p: Floats, rest: Floats) -> tuple[Floats, Floats, Floats]:
     """Return Σ_k b_k binom(m, k) π^k (1−π)^(m−k) and its first two derivatives by π."""
-    value = probability(context, p, rest)
+    value = bernstein.value_beside(context, p, rest)
     if context.shape[-1] == 2:
         first = context[..., 1] - context[..., 0]
         return value, first, np.zeros_like(first)
@@ -127,21 +127,16 @@ def polynomial(context: Floats, p: Floats, rest: Floats) -> tuple[Floats, Floats
     return value, first, second
 
 
-def probability(context: Floats, p: Floats, rest: Floats) -> Floats:
-    """Return Σ_k b_k binom(m, k) π^k (1−π)^(m−k)."""
-    if context.shape[-1] == 2:
-        return np.asarray(context[..., 0] * rest + context[..., 1] * p)
-    return bernstein.value_beside(context, p, rest)
-
-
 def log_likelihoods(f: Floats, rows: Rows, link: Link) -> Floats:
     """Return the log-likelihood of rows at many sets of latent values f, shape (rows, sets)."""
     n, k = rows.n[:, None], rows.k[:, None]
     if rows.is_plain and link is LOGIT and not rows.correlation:
         return np.asarray((k * f - n * np.logaddexp(0.0, f)).sum(axis=0))
     (p, rest), context = link.both(f), rows.context[:, None]
-    q, other = probability(context, p, rest), probability(1.0 - context, p, rest)
-    q, other = clipped(q, TINY, 1.0), clipped(other, TINY, 1.0)
+    q, other = (
+        clipped(bernstein.value_beside(each, p, rest), TINY, 1.0)
+        for each in (context, 1.0 - context)
+    )
     if rows.correlation:
         size = 1.0 / rows.correlation - 1.0
         logs = _rising(size * q, k) + _rising(size * other, n - k) - _rising(size, n)

@@ -35,14 +35,6 @@ def pdf(laws: Laws, p: Floats) -> Floats:
     return np.asarray(total / np.sqrt(2.0 * np.pi))
 
 
-def cdf(laws: Laws, p: Floats) -> Floats:
-    """Return P(π ≤ p), one p per point."""
-    total = np.zeros_like(p)
-    for weight, (link, centre, deviation) in zip(laws.weights, _each(laws), strict=True):
-        total += weight * ndtr((link.inverse(p) - centre) / deviation)
-    return total
-
-
 def quantiles(laws: Laws, q: Floats) -> Floats:
     """Return the p with P(π ≤ p) = q, for levels (…, points) strictly between 0 and 1.
 

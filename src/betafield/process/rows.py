@@ -18,18 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from betafield import bernstein
+from betafield._rows import groups, starts
 from betafield.process.blocks import Columns
 from betafield.process.wrapped import Kinds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Order = npt.NDArray[np.intp]
-# The sorted levels of each feature, in units of the box; None if it has none. Empty if none has.
+# Per feature its levels, sorted, in units of the box; None: it has no levels. Empty: none has.
 Levels = tuple["Floats | None", ...]
 
 
@@ -90,9 +91,7 @@ GROUPED = Grid({1: 20_000, 2: 20_000, 3: 20_000}, {1: 256, 2: 40, 3: 16}, 1 << 2
 FEWEST = 8
 # Up to FEW distinct contexts are kept apart exactly; more are rounded to steps of 1/STEPS.
 FEW, STEPS = 16, 16
-# The context of an undistorted trial.
-PLAIN = np.array([0.0, 1.0])
-# Coordinates are summed as multiples of 1/PARTS, with weights of at most this many bits.
+# Coordinates are summed in these parts of the box, with weights of at most so many bits.
 PARTS, WEIGHT_BITS = 2.0**30, 32
 # Trials gathered at a time, and parts kept before they are merged.
 LONG, MANY = 1 << 17, 8
@@ -162,7 +161,7 @@ class Rows(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Return whether no trial is distorted."""
-        return self.context.shape[1] == 2 and bool((self.context == (0.0, 1.0)).all())
+        return self.context.shape[1] == 2 and bool((self.context == bernstein.PLAIN).all())
 
     def taken(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
@@ -286,27 +285,15 @@ def _given(
 
     Every outcome must be possible under its context; `start` is the number of the first row.
     """
-    context = PLAIN if context is None else context
+    context = np.array(bernstein.PLAIN) if context is None else context
     context = np.broadcast_to(context, (len(x), context.shape[-1]))
     some = np.flatnonzero(trials > 0)
     if not some.size:
         return None
-    failures = trials - successes
-    never, always = (context == 0.0).all(axis=1), (context == 1.0).all(axis=1)
-    _refuse((successes > 0) & never, "a success", "never succeeds", start)
-    _refuse((failures > 0) & always, "a failure", "never fails", start)
+    bernstein.require_possible("context", context, trials > successes, successes > 0, start)
     rows = Rows(x, trials, successes, context, unit)
     rows = rows if len(some) == len(x) else rows.taken(some)
     return rows if box is None else rows._replace(x=box(rows.x))
-
-
-def _refuse(impossible: npt.NDArray[np.bool_], found: str, why: str, start: int) -> None:
-    if impossible.any():
-        row = start + int(impossible.argmax())
-        raise ValueError(
-            f"context row {row}: found {found} under a context that {why}; "
-            "its coefficients must allow every outcome that was seen"
-        )
 
 
 def _surely_more(rows: Rows, most: int) -> bool:
@@ -316,18 +303,18 @@ def _surely_more(rows: Rows, most: int) -> bool:
     """
     start = rows.x[: 2 * most]
     is_short = _shift(rows.trials) == 0
-    return is_short and len(start) > most and len(_groups(start)[1]) > most
+    return is_short and len(start) > most and len(groups(start.T)[1]) > most
 
 
 def by_place(rows: Rows) -> Rows:
     """Return one row per distinct point and context, sorted."""
     keys = np.column_stack([rows.x, rows.context]) + 0.0  # −0 and 0 are one place
-    order, starts = _groups(keys)
-    first, d = order[starts], rows.x.shape[1]
+    order, at = groups(keys.T)
+    first, d = order[at], rows.x.shape[1]
     return Rows(
         np.ascontiguousarray(keys[first, :d]),
-        np.add.reduceat(rows.trials[order], starts, dtype=np.int64),
-        np.add.reduceat(rows.successes[order], starts, dtype=np.int64),
+        np.add.reduceat(rows.trials[order], at, dtype=np.int64),
+        np.add.reduceat(rows.successes[order], at, dtype=np.int64),
         np.ascontiguousarray(keys[first, d:]),
         rows.unit,
     )
@@ -386,10 +373,10 @@ def _summed(key: Ints, columns: list[Ints], x: Floats, unit: float) -> CellSums:
     narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # short keys sort by radix
     order = np.argsort(narrow, kind="stable")
     ordered = key[order]
-    starts = _starts(ordered[1:] != ordered[:-1])
-    weight, trials, successes, parts, context = (np.add.reduceat(c[order], starts) for c in columns)
-    least = np.minimum.reduceat(x[order], starts)
-    return CellSums(ordered[starts], weight, trials, successes, parts, context, least, unit)
+    first = starts([ordered], len(ordered))
+    weight, trials, successes, parts, context = (np.add.reduceat(c[order], first) for c in columns)
+    least = np.minimum.reduceat(x[order], first)
+    return CellSums(ordered[first], weight, trials, successes, parts, context, least, unit)
 
 
 def _added(parts: list[CellSums]) -> CellSums:
@@ -399,27 +386,15 @@ def _added(parts: list[CellSums]) -> CellSums:
     return _summed(key, columns, least, parts[0].unit)
 
 
-def _groups(keys: npt.NDArray[Any]) -> tuple[Order, Order]:
-    """Return the lexicographic order of rows of keys, and where groups of equal ones start."""
-    varying = keys[:, (keys != keys[0]).any(axis=0)]
-    order = np.lexsort(varying.T[::-1]) if varying.size else np.arange(len(keys))
-    ordered = varying[order]
-    return order, _starts((ordered[1:] != ordered[:-1]).any(axis=1))
-
-
-def _starts(is_new: npt.NDArray[np.bool_]) -> Order:
-    return np.flatnonzero(np.concatenate([[True], is_new]))
-
-
 def _bins(context: Floats) -> Ints:
     """Return the bin of each context: one per distinct context, or per sixteenth if many."""
     if (context == context[0]).all():
         return np.zeros(len(context), dtype=np.int64)
-    order, starts = _groups(context)
-    if len(starts) > FEW:
-        order, starts = _groups(np.rint(context * STEPS))
+    order, first = groups(context.T)
+    if len(first) > FEW:
+        order, first = groups(np.rint(context * STEPS).T)
     bins = np.zeros(len(context), dtype=np.int64)
-    bins[starts[1:]] = 1
+    bins[first[1:]] = 1
     bins[order] = np.cumsum(bins)
     return bins
 

@@ -19,6 +19,7 @@ from betafield.process.fit import Fit, fit, fit_links
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import Rows
 from betafield.process.sums import Sums
+from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 Scale = tuple[str, ...]
@@ -51,9 +52,10 @@ def checked(scale: str | Scale, d: int) -> list[Scale]:
         return []
     each = (scale,) * d if isinstance(scale, str) else tuple(scale)
     if len(each) != d or any(kind not in SCALES for kind in each):
-        raise ValueError(
-            f"scale: found {scale!r}; expected 'auto', 'range', 'rank' or 'log', or a tuple of one "
-            f"of the last three for each of {d} features"
+        raise refused(
+            "scale",
+            f"found {scale!r}; expected 'auto', 'range', 'rank' or 'log', or a tuple of one "
+            f"of the last three for each of {d} features",
         )
     return [(kind,) for kind in each]
 

@@ -245,15 +245,6 @@ def promising(
     return is_open
 
 
-def by_trial(match: Contest, given: Entries, is_open: Bools | None = None) -> Floats:
-    """Return log P of entries under all candidates, shape (candidates, entries).
-
-    It is 0 for candidates that are not open.
-    """
-    every = np.ones(len(match.candidates), dtype=bool)
-    return Leaving.of(match, given).logs(every if is_open is None else is_open)
-
-
 @dataclass(frozen=True, eq=False)
 class Leaving:
     """Trials to leave out of a contest.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from betafield import checks, persistence
 from betafield._extras import needed
 from betafield.observed import require_model
+from betafield.refusals import Refused
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -109,7 +110,7 @@ def html(
     _require_text("title", title)
     _require_text("command", command)
     named = _sources(source)
-    _require_packages()
+    needed("report", "jinja2", "plotly")
     import betafield.report.page as page
     from betafield.report.recipe import Asked
 
@@ -117,10 +118,6 @@ def html(
 
 
 # What is asked for -------------------------------------------------------------------------
-
-
-def _require_packages() -> None:
-    needed("report", "jinja2", "plotly")
 
 
 def _require_text(name: str, value: Any) -> None:
@@ -146,9 +143,11 @@ def _checked_path(path: Any) -> str:
     name = persistence.file_name(path)
     folder = os.path.dirname(os.path.realpath(name))
     if os.path.isdir(name):
-        raise IsADirectoryError(f"path: found {name!r}, a folder; a file's name is needed")
+        said = f"found {name!r}, a folder; a file's name is needed"
+        raise Refused("path", said).error(IsADirectoryError)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"path: found {name!r}; there is no folder {folder!r}")
+        said = f"found {name!r}; there is no folder {folder!r}"
+        raise Refused("path", said).error(FileNotFoundError)
     return name
 
 

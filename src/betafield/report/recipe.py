@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 import betafield.report.words as words
+from betafield.plain import native_value
 from betafield.report.blocks import Block, Code, Section, Table, Text, say
 from betafield.report.subject import Subject
 
@@ -63,14 +64,9 @@ def constructor(model: Any) -> str:
     'SmoothBetaClassifier(bandwidth=0.5, bounds=[[0.0, 1.0]])'
     """
     usual = type(model)().get_params()
-    given = {k: _plain(v) for k, v in model.get_params().items()}
+    given = {k: native_value(v) for k, v in model.get_params().items()}
     told = [f"{k}={_written(v)}" for k, v in given.items() if not _same(v, usual[k])]
     return f"{type(model).__name__}({', '.join(told)})"
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays as lists, and NumPy's numbers as Python's."""
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _same(value: Any, usual: Any) -> bool:

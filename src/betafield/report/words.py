@@ -9,9 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
 
 # Characters of a name that fit beside an axis, and into a column's head.
 SHORT = 32

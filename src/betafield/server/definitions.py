@@ -22,6 +22,7 @@ from betafield.decisions.results import contexts as checked_contexts
 from betafield.decisions.sides import from_json, to_json
 from betafield.decisions.space import Space, seed_of
 from betafield.estimators import SmoothBetaClassifier
+from betafield.refusals import about
 from betafield.server import schemas
 
 # Named contexts by their rates: the first entry whose names include all given rates.
@@ -193,7 +194,10 @@ class Definition:
         try:
             return kind(**told)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"goal, {re.sub('^p:', 'level:', str(error))}") from error
+            found = about(error)
+            if found is not None and found.argument == "p":
+                found = found._replace(argument="level")
+            raise type(error)(f"goal, {found or error}") from error
 
     def context(self, given: Any) -> Context | None:
         """Return the context that a client gives by name or by coefficients."""

@@ -20,6 +20,7 @@ from typing import Any
 from betafield import persistence
 from betafield.methods import AnyField
 from betafield.persistence import Arrays
+from betafield.refusals import refused
 from betafield.smooth import SmoothField
 from betafield.state import older, smooth, windows
 from betafield.state.common import restored_options, stored_options
@@ -49,8 +50,8 @@ def load(path: Any) -> AnyField:
     try:
         return restored(values, arrays)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"path: {str(path)!r} does not contain a consistent model: {error}"
+        raise refused(
+            "path", f"{str(path)!r} does not contain a consistent model: {error}"
         ) from error
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import types
 import typing
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from betafield.plain import fields_of, require
-
-T = TypeVar("T")
 
 # Most characters of a string, entries of a tuple, and numbers of an array.
 MOST_LETTERS, MOST_ENTRIES, MOST_NUMBERS = 64, 1024, 1 << 16

@@ -16,6 +16,7 @@ from betafield.evidence import Polynomial, Totals
 from betafield.evidence.columns import FRACTIONS, MOST, OTHERS, require_countable, require_total
 from betafield.evidence.encode import MOST_POLYNOMIALS
 from betafield.field import Field
+from betafield.metrics import ORDERS
 from betafield.options import SHARINGS, Options
 from betafield.persistence import Arrays
 from betafield.plain import fields_of, one_of, require, taken, whole
@@ -32,7 +33,6 @@ from betafield.state.common import (
 )
 from betafield.trials import Features
 from betafield.windows import Forest, Places, Shifts
-from betafield.windows.base import METRICS
 from betafield.wraps import Wraps
 
 Floats = npt.NDArray[np.float64]
@@ -156,7 +156,7 @@ def learned(values: dict[str, Any], arrays: Arrays) -> Learned:
         _units(left, d, wraps),
         seen,
         one_of("sharing", values["sharing"], SHARINGS),
-        one_of("metric", values["metric"], tuple(METRICS)),
+        one_of("metric", values["metric"], tuple(ORDERS)),
         _polynomials(left),
         built,
         waiting,

@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import lattice
+from betafield._rows import starts
+from betafield.metrics import ORDERS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 EUCLIDEAN, CHEBYSHEV, MANHATTAN = 0, 1, 2
-METRICS = {"euclidean": EUCLIDEAN, "chebyshev": CHEBYSHEV, "manhattan": MANHATTAN}
-# Each distance is a norm of this order.
-ORDERS = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}
+CODES = dict(zip(ORDERS, (EUCLIDEAN, CHEBYSHEV, MANHATTAN), strict=True))
 
 
 class Shifts(NamedTuple):
@@ -150,15 +150,10 @@ class Places(NamedTuple):
 
     def joined(self) -> Places:
         """Return the places with equal neighbours merged and their counts added."""
-        fresh = np.ones(self.size, dtype=np.bool_)
-        np.any(self.axes[:, 1:] != self.axes[:, :-1], axis=0, out=fresh[1:])
-        if self.shifts is not None:
-            for key in self.shifts.alike():
-                fresh[1:] |= key[1:] != key[:-1]
-        if fresh.all():
-            return self
-        first = np.flatnonzero(fresh)
         shifts = self.shifts
+        first = starts((*self.axes, *(() if shifts is None else shifts.alike())), self.size)
+        if len(first) == self.size:
+            return self
         if shifts is not None:
             held = np.add.reduceat(shifts.held, first, dtype=np.int64)
             shifts = shifts.taken(first)._replace(held=held)
@@ -210,7 +205,7 @@ def _concatenated_shifts(parts: list[Places]) -> Shifts | None:
 
 def metric_code(metric: str, d: int) -> int:
     """Return the kernels' code of a metric; in one dimension all are the same."""
-    return CHEBYSHEV if d == 1 else METRICS[metric]
+    return CHEBYSHEV if d == 1 else CODES[metric]
 
 
 def limit(radius: float, metric: int) -> float:

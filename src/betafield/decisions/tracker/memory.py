@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import checks
+from betafield._rows import groups
 from betafield.evidence.columns import FRACTIONS
 from betafield.windows import Places
 from betafield.windows.base import concatenate
@@ -214,22 +215,14 @@ def _sum(parts: list[Recalled], weights: list[float]) -> Recalled:
     """Return the weighted sum of all parts, by place."""
     axes = np.concatenate([part.axes for part in parts], axis=1)
     weighed = [part.counts * weight for part, weight in zip(parts, weights, strict=True)]
-    order = _order(axes)
-    axes, counts = axes[:, order], np.concatenate(weighed, axis=1)[:, order]
-    fresh = np.ones(len(order), dtype=np.bool_)
-    np.any(axes[:, 1:] != axes[:, :-1], axis=0, out=fresh[1:])
-    return Recalled(axes[:, fresh], np.add.reduceat(counts, np.flatnonzero(fresh), axis=1))
-
-
-def _order(axes: Floats) -> npt.NDArray[np.intp]:
-    """Return the lexicographic order of places, first axis first."""
-    varied = [axis for axis in axes[::-1] if np.any(axis != axis[0])]
-    return np.lexsort(varied) if varied else np.arange(axes.shape[1])
+    order, starts = groups(axes)
+    counts = np.concatenate(weighed, axis=1)[:, order]
+    return Recalled(axes[:, order[starts]], np.add.reduceat(counts, starts, axis=1))
 
 
 def _joined(places: Places) -> Places:
     """Return distinct places in order."""
-    return places.sorted_by(_order(places.axes))
+    return places.sorted_by(groups(places.axes)[0])
 
 
 def _require_countable(places: Places) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from betafield import checks, distorted, priors, trials
 from betafield._locks import writing
 from betafield._rows import distinct
+from betafield.bernstein import PLAIN
 from betafield.decisions.tracker.cells import Cells, box, given_places, grid, parts
 from betafield.decisions.tracker.file import OPTIONS, load, save
 from betafield.decisions.tracker.memory import Forgetting, Memory, checked_times
@@ -26,7 +27,6 @@ Floats = npt.NDArray[np.float64]
 MOST_CONTEXTS = 256
 # Windows round smaller weights to 0.
 LEAST = 0.5 / FRACTIONS
-UNDISTORTED = (0.0, 1.0)
 
 
 class RiskTracker:
@@ -388,7 +388,7 @@ class RiskTracker:
             outcome,
             classes=[0, 1],
             sample_weight=recalled.counts[outcome, place],
-            context=None if np.all(context == UNDISTORTED) else context,
+            context=None if np.all(context == PLAIN) else context,
         )
         field = model.field_
         assert isinstance(field, Field)  # a field of windows, because their width is given
@@ -413,7 +413,7 @@ def _distortion(
 ) -> tuple[Floats, frozenset[tuple[float, ...]]]:
     """Return the contexts (2, t), and the set of all contexts so far."""
     if context is None:
-        return np.repeat([[0.0], [1.0]], t, axis=1), known | {UNDISTORTED}
+        return np.repeat([[0.0], [1.0]], t, axis=1), known | {PLAIN}
     rows = distorted.known_context(context, t)
     assert rows is not None
     if rows.shape[1] != 2:

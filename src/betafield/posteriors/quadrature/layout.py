@@ -42,7 +42,6 @@ SERIES = SLOPES + POINTS
 AT_GAUSS = SERIES + POINTS * (ORDER + 1)
 POWERS = AT_GAUSS + (SPAN - 1) * SPAN * GAUSS
 KNOTS = POWERS + (SPAN - 1) * SPAN * SPAN
-TABLE = KNOTS + 2 * GAUSS
 
 # Not a power of two, for then all rows of `nodes` would compete for the same lines of the cache.
 NODES = (4 * CELLS << LEVELS) + 88
