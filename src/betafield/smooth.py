@@ -25,16 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from betafield import (
-    categories,
-    families,
-    learning,
-    monotonic,
-    success,
-    trials,
-    units,
-    weighed,
-)
+from betafield import categories, families, learning, monotonic, success, trials, units, weighed
 from betafield._locks import cached
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.options import Options
@@ -61,8 +52,6 @@ Records = npt.NDArray[Any]
 
 # Trials, in shares of those there were, until what was found is found anew.
 GROWTH = 1.1
-# Groups of trials at most.
-MOST_GROUPS = 1_000
 NOTHING_FOUND: dict[str, Any] = {"found": None, "found_at": None, "earlier": None}
 
 
@@ -150,8 +139,12 @@ class SmoothField:
         """Return the field with process and windows found for all of its trials."""
         if self.found is not None and self.is_settled:
             return self
-        found = self.serving[0] if self.is_settled else self._find()
-        return dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
+        is_known = self.is_settled and self.earlier is not None
+        found = self.serving[0] if is_known else self._learned[0]
+        kept = dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
+        if not is_known:
+            kept.__dict__["smooth"] = self._learned[1]
+        return kept
 
     def in_order(self) -> Self:
         """Return this field: whichever trials came first cannot be seen in it."""
@@ -270,7 +263,7 @@ class SmoothField:
         """What answers are made of, and the trials for which it was found."""
         if self.found is not None and self.found_at is not None:
             return self.found, self.found_at
-        return (self._find(), self.totals) if self.earlier is None else self.earlier.serving
+        return (self._learned[0], self.totals) if self.earlier is None else self.earlier.serving
 
     @cached
     def smooth(self) -> tuple[Smooth, ...]:
@@ -278,6 +271,8 @@ class SmoothField:
         from betafield.process.model import build
 
         found, _ = self.serving
+        if self.found is None and self.earlier is None:
+            return self._learned[1]
         return tuple(
             build(each, self.numeric_bounds, one)
             for each, one in zip(self.per_class(), found, strict=True)
@@ -456,14 +451,15 @@ class SmoothField:
         found, found_at = self.serving
         return {"found": found, "found_at": found_at, "earlier": None}
 
-    def _find(self) -> tuple[Found, ...]:
-        from betafield.process.model import find, find_unknown
+    @cached
+    def _learned(self) -> tuple[tuple[Found, ...], tuple[Smooth, ...]]:
+        """What is found for all trials there are, and what then answers questions."""
+        from betafield.process.model import learn
 
-        learn = find_unknown if self.sums.rates else find
-        has_windows, scale = self.options.method == "auto", units.of_process(self.options.scale)
-        return tuple(
-            learn(each, self.numeric_bounds, has_windows, scale=scale) for each in self.per_class()
-        )
+        asked = self.numeric_bounds, self.options.method == "auto"
+        scale = units.of_process(self.options.scale)
+        each = [learn(one, *asked, scale) for one in self.per_class()]
+        return tuple(found for found, _ in each), tuple(smooth for _, smooth in each)
 
     def per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the others; of two, of the second alone."""

@@ -67,12 +67,45 @@ class Process(NamedTuple):
     fit: Fit
 
 
+class Search(NamedTuple):
+    """What was found, and what it was found with.
+
+    Parameters
+    ----------
+    found : Found
+    processes : list of Process
+        Those that were found.
+    is_settled : bool
+        Whether each of them is at its mode, and not only near it.
+    fine : Rows or None
+        The trials whose residuals windows add up, if there are any; levels of features kept apart.
+    levels : tuple of array or None
+        Levels of every feature.
+    """
+
+    found: Found
+    processes: list[Process]
+    is_settled: bool
+    fine: Rows | None = None
+    levels: Levels = ()
+
+
 def find(
     sums: Sums,
     bounds: Floats,
     with_windows: bool = True,
     scale: str | tuple[str, ...] = "auto",
 ) -> Found:
+    """Return what process and windows are best for these trials; see `search`."""
+    return search(sums, bounds, with_windows, scale).found
+
+
+def search(
+    sums: Sums,
+    bounds: Floats,
+    with_windows: bool = True,
+    scale: str | tuple[str, ...] = "auto",
+) -> Search:
     """Return what process and windows are best for these trials.
 
     Parameters
@@ -90,10 +123,11 @@ def find(
     processes = _processes(sums, bounds, scale)
     # Windows would take what a group or a row shares for something of its place.
     is_shared = sums.group is not None or sums.is_apart or not len(bounds)
+    kept = _unsure(processes)
     if not with_windows or is_shared:
-        return _found(_unsure(processes))
+        return Search(_found(kept), kept, kept is processes)
     if sums.codes is not None:
-        return _beside_levels(sums, _unsure(processes))
+        return _beside_levels(sums, kept, kept is processes)
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
     spacings = _spacings(sums, levels, processes[0].box)
@@ -106,15 +140,18 @@ def find(
         outcome = scored(other)
         if _is_better(joint, outcome, processes[0], result):
             processes, match, result = [joint], other, outcome
-    return _weighed(_found(processes), match, result, _with_levels(sums, levels))
+    found = _weighed(_found(processes), match, result, _with_levels(sums, levels))
+    return Search(found, processes, True, fine, levels)
 
 
-def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
+def _beside_levels(sums: Sums, processes: list[Process], is_settled: bool) -> Search:
     """Return processes with levels of categories, and windows: of all levels, and of each."""
-    match = _contest(processes, sums.rows(processes[0].box, FINE), None)
+    fine = sums.rows(processes[0].box, FINE)
+    match = _contest(processes, fine, None)
     kept = weighed(scored(match))
     windows = _windows(match, [kept]) if len(kept[0]) > 1 else []
-    return _found(processes)._replace(windows=tuple(windows))
+    found = _found(processes)._replace(windows=tuple(windows))
+    return Search(found, processes, is_settled, fine)
 
 
 def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:
