@@ -77,8 +77,8 @@ class Search(NamedTuple):
         Those that were found.
     is_settled : bool
         Whether each of them is at its mode, and not only near it.
-    fine : Rows or None
-        The trials whose residuals windows add up, if there are any; levels of features kept apart.
+    match : Contest or None
+        That of the processes with windows of their residuals, if there was any.
     levels : tuple of array or None
         Levels of every feature.
     """
@@ -86,7 +86,7 @@ class Search(NamedTuple):
     found: Found
     processes: list[Process]
     is_settled: bool
-    fine: Rows | None = None
+    match: Contest | None = None
     levels: Levels = ()
 
 
@@ -141,17 +141,16 @@ def search(
         if _is_better(joint, outcome, processes[0], result):
             processes, match, result = [joint], other, outcome
     found = _weighed(_found(processes), match, result, _with_levels(sums, levels))
-    return Search(found, processes, True, fine, levels)
+    return Search(found, processes, True, match, levels)
 
 
 def _beside_levels(sums: Sums, processes: list[Process], is_settled: bool) -> Search:
     """Return processes with levels of categories, and windows: of all levels, and of each."""
-    fine = sums.rows(processes[0].box, FINE)
-    match = _contest(processes, fine, None)
+    match = _contest(processes, sums.rows(processes[0].box, FINE), None)
     kept = weighed(scored(match))
     windows = _windows(match, [kept]) if len(kept[0]) > 1 else []
     found = _found(processes)._replace(windows=tuple(windows))
-    return Search(found, processes, is_settled, fine)
+    return Search(found, processes, is_settled, match)
 
 
 def _processes(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Process]:

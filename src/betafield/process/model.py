@@ -342,9 +342,13 @@ def learn(
         return done.found, build(sums, bounds, done.found)
     boxes = tuple(process.box for process in done.processes)
     fits = tuple(process.fit for process in done.processes)
-    if done.fine is None or not done.found.windows:
+    if done.match is None:
         return done.found, Smooth(boxes, fits)
-    return done.found, _beside_windows(done.found, boxes, fits, done.fine, done.levels)
+    smooth = Smooth(boxes, fits)
+    if done.found.windows:
+        smooth = _beside_windows(done.found, boxes, fits, done.match.rows, done.levels)
+    smooth.__dict__["surfaces"] = done.match.surfaces  # computed once, as `cached` would
+    return done.found, smooth
 
 
 def _beside_windows(

@@ -33,7 +33,8 @@ from betafield.process.fit import Fit, hashes, weights
 from betafield.process.following import Following, Moves, MovesOfLevels, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
-from betafield.process.likelihood import polynomial, success
+from betafield.process.likelihood import probability, success
+from betafield.process.links import clipped
 from betafield.process.residuals import (
     NEVER,
     TAUS,
@@ -101,6 +102,8 @@ class Contest:
         Where they are in the units of each fit.
     left_over : Residuals
         What the process leaves over there.
+    surfaces : list of Surface
+        The fits, as far as answers need them.
     spacings : array of shape (d,) or None
         How far apart the levels of features are; ∞: it has none.
     """
@@ -109,6 +112,7 @@ class Contest:
     rows: Rows
     xs: tuple[Floats, ...]
     left_over: Residuals
+    surfaces: list[law.Surface]
     spacings: Floats | None = None
 
     @property
@@ -148,8 +152,9 @@ def contest(
     fits: tuple[Fit, ...], rows: Rows, xs: tuple[Floats, ...], spacings: Floats | None = None
 ) -> Contest:
     """Return the contest between processes and windows of their residuals at rows."""
-    m = law.mean([law.surface(fit) for fit in fits], weights(fits), list(xs))
-    return Contest(fits, rows, xs, residuals(m, rows), spacings)
+    surfaces = [law.surface(fit) for fit in fits]
+    m = law.mean(surfaces, weights(fits), list(xs))
+    return Contest(fits, rows, xs, residuals(m, rows), surfaces, spacings)
 
 
 def scored(match: Contest, deviations: float = DEVIATIONS) -> Scored:
@@ -293,8 +298,9 @@ class Leaving:
             logs[0] = outcome.log(self._f)
         for i, b, candidates in opened(is_open):
             g, W = self._sums(self.match.ways[i], b)
-            for at, tau in candidates:
-                logs[at] = outcome.log(self._f + g / (1.0 / tau + W))
+            at, tau = zip(*candidates, strict=True)
+            inverse = 1.0 / np.array(tau)[:, None]
+            logs[list(at)] = outcome.log(self._f + g / (inverse + W))
         return logs
 
     @cached
@@ -304,14 +310,22 @@ class Leaving:
 
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW of windows without the trial."""
-        match, row = self.match, self.given.row
         total = self._about.sums(way, float(WIDTHS[b]))
         others = total[:, 3] - self._own.h
         moved = (others * self._moves.means(way)[:, b])[self.which] * self._pull
-        own = (self.given.is_success - match.left_over.q[row]) * match.left_over.ratio[row]
-        g = (total[:, 0] - total[:, 1])[self.which] - own + moved
-        weight = match.left_over.weight[self.rows]
-        return g, np.maximum(total[:, 2] - weight, 0.0)[self.which]
+        g = (total[:, 0] - total[:, 1])[self.which] - self._score + moved
+        return g, np.maximum(total[:, 2] - self._weight, 0.0)[self.which]
+
+    @cached
+    def _score(self) -> Floats:
+        """The score of every trial."""
+        left, row = self.match.left_over, self.given.row
+        return (self.given.is_success - left.q[row]) * left.ratio[row]
+
+    @cached
+    def _weight(self) -> Floats:
+        """The weight of one trial of every row."""
+        return self.match.left_over.weight[self.rows]
 
     @cached
     def _about(self) -> About:
@@ -373,8 +387,8 @@ class Outcome(NamedTuple):
     def log(self, f: Floats) -> Floats:
         """Return the log probability of what was seen, given the logit f of π."""
         if self.context is None:
-            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
-        q = polynomial(self.context, expit(f), expit(-f))[0]
+            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * clipped(f, *FURTHEST))))
+        q = probability(self.context, expit(f), expit(-f))
         return np.asarray(self.trials * np.log(np.maximum(q, NEVER)))
 
 
