@@ -69,6 +69,30 @@ def test_stripes_finer_than_any_length_scale_are_told():
     assert said(lambda: SmoothBetaClassifier(method="process").fit(x, smooth)) == []
 
 
+@pytest.mark.parametrize("columns", [["dose"], ["dose", "site"]])
+def test_one_single_group_is_told(columns):
+    table = pd.DataFrame({"dose": X[:60, 0], "site": ["a", "b"] * 30})[columns]
+    (one,) = said(lambda: SmoothBetaClassifier().fit(table, Y[:60], groups=["only"] * 60))
+    assert one.startswith("groups: all trials are in one group, so nothing can be learned about")
+    assert "leave groups out" in one
+    two = np.repeat(["one", "two"], 30)
+    assert said(lambda: SmoothBetaClassifier().fit(table, Y[:60], groups=two)) == []
+
+
+def test_groups_of_one_trial_each_are_refused_or_told():
+    each = np.arange(60)
+    with pytest.raises(ValueError, match="groups: found 60 groups of one trial each"):
+        SmoothBetaClassifier().fit(X[:60], Y[:60], groups=each)
+
+    def counts(trials):
+        won = np.minimum(Y[:60], trials)
+        SmoothBetaClassifier().fit_counts(X[:60], won, trials, groups=each)
+
+    (one,) = said(lambda: counts(np.ones(60, dtype=int)))
+    assert one.startswith("groups: every group has a single trial, so nothing can be learned about")
+    assert said(lambda: counts(1 + (each == 7))) == []  # one has two
+
+
 def test_windows_say_nothing():
     table = np.column_stack([np.arange(400.0), np.ones(400)])
     assert said(lambda: SmoothBetaClassifier(0.1).fit(table, Y).posterior([[9e9, 1.0]])) == []

@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from betafield import SmoothBetaClassifier, components, contexts, families, load
+from betafield import SmoothBetaClassifier, contexts, families, load, meaning
 from betafield.cautions import FieldWarning
 from betafield.contexts import Unknown
 from betafield.decisions import Everywhere, Experiment
@@ -256,7 +256,7 @@ def test_two_rates_at_once():
     X, y = trials(300)
     found = model().fit(X, y, context=contexts.guess_lapse(Unknown(50, 50), Unknown(1.5, 30)))
     assert list(found.rates_) == ["guess", "lapse"]
-    told = [str(sentence) for sentence in components.told(found)]
+    told = [str(sentence) for sentence in meaning.told(found)]
     known = [line.partition(" was unknown and is estimated as 0.")[0] for line in told[-2:]]
     assert known == ["guess", "lapse"]
     assert len(found.field_.smooth[0].nodes) <= 25

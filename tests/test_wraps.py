@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from betafield import SmoothBetaClassifier, components, contexts, earth, load, wraps
+from betafield import SmoothBetaClassifier, contexts, earth, load, meaning, wraps
 from betafield.bands import arcs
 from betafield.cli import main
 from betafield.process import wrapped
@@ -494,7 +494,7 @@ def test_what_wraps_around_is_told_in_words():
     X, y = table(150)
     for options in ({}, {"bandwidth": 0.3}):
         model = SmoothBetaClassifier(periodic={"hour": 24}, geographic=("lon", "lat"), **options)
-        told = [str(each) for each in components.told(model.fit(X, y))]
+        told = [str(each) for each in meaning.told(model.fit(X, y))]
         assert "hour repeats every 24" in told
         assert any(each.startswith("lon and lat are places on Earth") for each in told)
 
@@ -513,7 +513,7 @@ def test_units_and_their_weights():
     assert weight == max(units["dose"].values())
     word = {"log": "logarithms", "rank": "ranks"}[heaviest]
     said = f"the probability is smooth in {word} of dose (weight {weight:.2g})"
-    assert any(str(each).startswith(said) for each in components.told(model))
+    assert any(str(each).startswith(said) for each in meaning.told(model))
     given = SmoothBetaClassifier(scale="log").fit(X[["dose"]], y)
     assert given.units_ == {"dose": {"log": pytest.approx(1.0)}}
     with pytest.raises(AttributeError, match="units_: windows have a width instead"):

@@ -30,6 +30,7 @@ Below them
     methods      which kind of field is asked for
     teaching     from an estimator's arguments to a field
     cautions     warnings about answers that may be wrong
+    components   what answers are made of, in words
     learned      learned attributes of an estimator, read off its field
     streaming    learning from files, some rows at a time
     files        Parquet and CSV, some rows at a time
@@ -42,7 +43,7 @@ and above them
 
     guarantees   what can be promised: rates, error bounds, trials needed
     observed     what a fitted model has seen
-    components   what answers are made of, in words
+    meaning      what the components of answers say about the data, in sentences
     survey       asking a model over its domain
     plots        pictures: fields, calibration, components, bandwidths, one point
     report       one page of HTML about a model

@@ -43,6 +43,23 @@ else:
             return value
 
 
+def remember(instance: Any, name: str, value: Any) -> None:
+    """Give a cached property the value that it would compute, if that is known already.
+
+    Examples
+    --------
+    >>> class Square:
+    ...     @cached
+    ...     def area(self):
+    ...         raise NotImplementedError
+    >>> square = Square()
+    >>> remember(square, "area", 9.0)
+    >>> square.area
+    9.0
+    """
+    instance.__dict__[name] = value
+
+
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _GUARD = [threading.Lock()]  # one; in a list, to be another in a forked child
 

@@ -1,8 +1,8 @@
 """Warnings about answers that may be wrong, each with what to do about it.
 
-after a fit     outcomes that are all equal, features that are constant or number the rows, rows
-                that vary more than independent trials would, a basis that is too small, trials that
-                contradict a monotone field
+after a fit     outcomes that all are the same, features that are constant or number the rows, rows
+                that vary more than independent trials would, groups that tell nothing about how
+                groups differ, a basis that is too small, trials that contradict a monotone field
 with an answer  points far from all trials
 """
 
@@ -53,7 +53,7 @@ class FieldWarning(UserWarning):
 def after_learning(field: AnyField) -> None:
     """Warn about problems of a field that has just been learned."""
     if isinstance(field, SmoothField):
-        every = _of_outcomes, _of_features, _of_rows, _of_basis, _of_signs, _of_rates
+        every = _of_outcomes, _of_features, _of_rows, _of_groups, _of_basis, _of_signs, _of_rates
         for said in chain.from_iterable(each(field) for each in every):
             _warn(said)
 
@@ -127,6 +127,31 @@ def _of_rows(field: SmoothField) -> Iterator[str]:
                 f"X: trials at a place vary {times} times as much as independent ones would, "
                 f"so intervals are too narrow; {SHARED}"
             )
+
+
+def _of_groups(field: SmoothField) -> Iterator[str]:
+    """Yield that nothing can be learned about how groups differ."""
+    if not field.sums.is_grouped:
+        return
+    nothing = "so nothing can be learned about how groups differ, and intervals rest on the prior"
+    if len(field.sums.groups) == 1:
+        yield (
+            f"groups: all trials are in one group, {nothing}; leave groups out to describe this "
+            "group alone, or add trials of other groups"
+        )
+    elif _are_single(field):
+        yield (
+            f"groups: every group has a single trial, {nothing}; give the same label to trials of "
+            "a group, or leave groups out"
+        )
+
+
+def _are_single(field: SmoothField) -> bool:
+    """Return whether no group has more than one trial."""
+    rows = field.sums.rows()
+    assert rows.group is not None
+    trials = np.bincount(np.searchsorted(field.sums.groups, rows.group), rows.counts.sum(axis=0))
+    return float(trials.max(initial=0.0)) * rows.unit <= 1.0
 
 
 def _of_rates(field: SmoothField) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""The components of a model's answers and what they say about the data, for plots and reports.
+"""What answers are made of: the components in use, in groups of one kind, and in words.
 
-A model of windows has one component, the window. The default model has processes, which describe
-what is smooth and may have one effect per level of a feature, and windows of their residuals.
-Components of the same kind form a `Group`. `told` puts into sentences what their weights and
-reaches mean.
+A model of windows has one component, the window. By default there are processes, which know what
+is smooth and may have an effect per level of a feature, and windows of what these leave over.
+Components of one kind are told as one `Group`. Pictures, reports and `components_` all show these
+groups; `betafield.meaning` says what they mean for the data.
 """
 
 from __future__ import annotations
@@ -14,36 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.field import Field
-from betafield.observed import Observed, feature_names, observed, require_model
-from betafield.smooth import SmoothField
 from betafield.weighed import stretched_apart
 
 if TYPE_CHECKING:
-    from betafield.estimators import SmoothBetaClassifier
     from betafield.methods import AnyField
     from betafield.process.boxes import Axis, Box
     from betafield.process.model import Window
+    from betafield.smooth import SmoothField
 
 Floats = npt.NDArray[np.float64]
 
 PROCESS, WINDOWS = "process", "windows"
-# Below the first weight, windows are not mentioned; from the second on, the wording is certain. A
-# priori, all windows together have half of the weight.
-SLIGHT, SURE = 0.2, 0.5
-# With more levels than this, the levels of a category are not described in words.
-MOST_TOLD = 200
-# The reach of windows is described along at most this many features.
-SPELLED = 3
-# With at least this many trials per value, the values of a feature count as levels.
-REPEATED = 2.0
-
-CURVED = {"rank": "ranks", "log": "logarithms"}
-CHOSEN = {
-    "auto": "the width is the one that best predicts trials left out one at a time",
-    "loo": "the width is the one that best predicts trials left out one at a time",
-    "theory": "the width follows from the number of trials and from how fast the probability may "
-    "change",
-}
+# Groups of windows of less weight are not listed.
+LIGHT = 0.005
+# Features whose reaches a sentence lists.
+MOST_LISTED = 6
 
 
 class Group(NamedTuple):
@@ -65,7 +50,11 @@ class Group(NamedTuple):
     effect : int or None
         The feature whose levels have their own effects in these processes.
     apart : tuple of int
-        The categories whose levels these windows keep apart.
+        Categories whose levels these windows keep apart.
+    levels : tuple of int
+        Categories whose levels have effects of their own in these processes.
+    is_grouped : bool
+        Whether groups of trials have effects of their own in these processes.
     """
 
     part: str
@@ -76,12 +65,28 @@ class Group(NamedTuple):
     windows: tuple[int, ...] = ()
     effect: int | None = None
     apart: tuple[int, ...] = ()
+    levels: tuple[int, ...] = ()
+    is_grouped: bool = False
 
     def named(self, names: tuple[str, ...]) -> str:
         """Return their name, given the names of all features."""
         if self.part == WINDOWS and len(self.features) == 1 and len(names) > 1:
             return f"windows along {names[self.features[0]]}"
         return self.part if self.effect is None else f"process with effects of {names[self.effect]}"
+
+    def called(self, names: tuple[str, ...]) -> Sentence:
+        """Return what they are, given the names of all features."""
+        if self.part == PROCESS:
+            own = self.levels if self.effect is None else (self.effect, *self.levels)
+            every = (*(names[k] for k in own), *["groups"] * self.is_grouped)
+            return Sentence("process: the smooth part" + _listed(", and effects of", every), every)
+        apart = tuple(names[k] for k in self.apart)
+        within = _listed(", within each level of", apart)
+        if not self.windows:
+            return Sentence(f"window{within}", apart)
+        along = tuple(names[k] for k in self.features if len(self.features) == 1 < len(names))
+        what = f"windows of its residuals{_listed(' along', along)}{within}"
+        return Sentence(what, along + apart)
 
 
 class Sentence(NamedTuple):
@@ -110,7 +115,8 @@ def groups(field: AnyField) -> list[Group]:
     """
     if isinstance(field, Field):
         reach = np.where(_varies(field), field.width * field.units.unit, np.inf)
-        return [Group(WINDOWS, 1.0, _used(np.isfinite(reach)), reach, reach)]
+        apart = field.features.categories.columns
+        return [Group(WINDOWS, 1.0, _used(np.isfinite(reach)), reach, reach, apart=apart)]
     windows = field.smooth[0].windows
     rest = max(0.0, 1.0 - sum(window.weight for window in windows))
     found = [*_processes(field, rest), *_of_residuals(field, windows)]
@@ -120,11 +126,17 @@ def groups(field: AnyField) -> list[Group]:
 def _processes(field: SmoothField, weight: float) -> list[Group]:
     """Return processes, grouped by the feature whose levels have effects."""
     reach = np.where(_varies(field), field.length_scales, np.inf)
-    used, shares = _used(np.isfinite(reach)), effects(field)
-    return [
-        Group(PROCESS, weight * share, used, reach, reach, effect=effect)
-        for effect, share in shares.items()
-    ]
+    every = Group(
+        PROCESS,
+        weight,
+        _used(np.isfinite(reach)),
+        reach,
+        reach,
+        levels=field.features.categories.columns,
+        is_grouped=field.sums.is_grouped,
+    )
+    shares = effects(field).items()
+    return [every._replace(weight=weight * share, effect=effect) for effect, share in shares]
 
 
 def effects(field: SmoothField) -> dict[int | None, float]:
@@ -133,9 +145,10 @@ def effects(field: SmoothField) -> dict[int | None, float]:
     The key None stands for processes without such effects.
     """
     found: dict[int | None, float] = {}
-    components = field.serving[0][0].components
+    components, features = field.serving[0][0].components, len(field.features.numeric)
     for component, weight in zip(components, field.smooth[0].weights.tolist(), strict=True):
-        found[component.effect] = found.get(component.effect, 0.0) + weight
+        effect = None if component.effect == features else component.effect  # those are of groups
+        found[effect] = found.get(effect, 0.0) + weight
     return found
 
 
@@ -200,179 +213,75 @@ def _used(which: npt.NDArray[np.bool_]) -> tuple[int, ...]:
 # In words ----------------------------------------------------------------------------------
 
 
-def told(model: SmoothBetaClassifier) -> list[Sentence]:
-    """Return sentences about which trials a model uses, and what that says about the probability.
+def in_words(field: AnyField) -> list[str]:
+    """Return a sentence per group: what it is, its weight, and how far it reaches.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from betafield import SmoothBetaClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(size=(500, 1))
-    >>> model = SmoothBetaClassifier().fit(X, rng.uniform(size=500) < X[:, 0])
-    >>> str(told(model)[-1])
-    'nothing contradicts a smooth probability: windows of residuals have ... % of the weight'
+    >>> model = SmoothBetaClassifier(bandwidth=0.1).fit([[0.0], [10.0]], [0, 1])
+    >>> in_words(model.field_)
+    ['window (100 % of the weight), which reaches 1 along x0']
     """
-    require_model(model)
-    field = model.field_
-    if isinstance(field, Field):
-        rule = CHOSEN.get(str(field.options.bandwidth), "the width was given")
-        said = "the probability at a point is estimated from the trials in a window around it"
-        return [Sentence(said), _said(rule), *_of_wraps(model, field)]
-    return [
-        Sentence(
-            "a process has learned how smooth the probability is: trials within one length scale "
-            "of a point say much about it, those beyond three length scales hardly anything"
-        ),
-        *_of_wraps(model, field),
-        *_of_units(model, field),
-        *_of_levels(model, field),
-        *_of_windows(model, field),
-        *_of_rates(field),
-    ]
+    return [str(sentence(field, group)) for group in listed(field)]
 
 
-def _said(text: str) -> Sentence:
-    return Sentence(text)
+def listed(field: AnyField) -> list[Group]:
+    """Return the groups, the heaviest first, without windows that hardly count."""
+    return [group for group in groups(field) if is_listed(group)]
 
 
-def _of_rates(field: SmoothField) -> list[Sentence]:
-    """Return sentences about the unknown rates."""
-    each = [(name, post.mean()[0], post.interval(0.95)) for name, post in field.rates.items()]
-    return [
-        Sentence(
-            f"{{}} was unknown and is estimated as {mean:.3f}, 95 % credible interval "
-            f"{ends[0][0]:.3f} to {ends[1][0]:.3f}",
-            (name,),
-        )
-        for name, mean, ends in each
-    ]
+def is_listed(group: Group) -> bool:
+    """Return whether a group is worth listing: a process, or windows that count."""
+    # Windows of what a process leaves over begin with it, however light it is.
+    return group.weight >= LIGHT or group.part == PROCESS
 
 
-def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return sentences about features along which the field is smooth in ranks or logarithms."""
-    pairs = zip(feature_names(model), units(field), model.units_.values(), strict=True)
-    return [
-        Sentence(
-            f"the probability is smooth in {CURVED[kind]} of {{}} (weight {weights[kind]:.2g}), so "
-            "its length scale varies; it is given near the middle of the domain",
-            (name,),
-        )
-        for name, kind, weights in pairs
-        if kind in CURVED
-    ]
+def sentence(field: AnyField, group: Group) -> Sentence:
+    """Return what a group is, its weight, and how far it reaches along features."""
+    names = field.features.called
+    what = group.called(names)
+    weight = f"{what.text} ({percent(group.weight)} of the weight)"
+    if not group.features:
+        return Sentence(weight if group.levels else f"{weight}; no feature varies", what.names)
+    shown, more = group.features[:MOST_LISTED], len(group.features) - MOST_LISTED
+    each = [_along(field, group, k) for k in shown]
+    each += [f"so on along {more} more"] * (more > 0)
+    text = f"{weight}, {_reaching(group)} {_and(each)}"
+    return Sentence(text, (*what.names, *(names[k] for k in shown)))
 
 
-def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
-    """Return sentences about periodic features and places on Earth."""
-    names, wraps = feature_names(model), field.wraps
-    said = [
-        Sentence(f"{{}} repeats every {period:g}", (name,))
-        for name, period in zip(names, wraps.periods, strict=True)
-        if period
-    ]
-    if wraps.earth is not None:
-        places = "{} and {} are places on Earth: distances are along great circles"
-        said.append(Sentence(places, tuple(names[a] for a in wraps.earth)))
-    return said
+def _reaching(group: Group) -> str:
+    if group.part == PROCESS:
+        return "with length scales of" if len(group.features) > 1 else "with a length scale of"
+    return "which reach" if group.windows else "which reaches"
 
 
-def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return sentences about how much the levels of categories differ, naming the extremes."""
-    names, said = feature_names(model), []
-    for a in field.features.categories.columns if len(field.classes) == 2 else ():
-        if len(field.features.categories.shown(a)) > MOST_TOLD:
-            continue
-        values, post = model.partial_dependence(a)
-        mean, (low, high) = post.mean(), post.interval(0.95)
-        least, most = int(np.argmin(mean)), int(np.argmax(mean))
-        ends = [
-            f"{{}} has an average of {mean[i]:.3f} (95 % interval {low[i]:.3f} to {high[i]:.3f})"
-            for i in (least, most)
-        ]
-        text = (
-            f"of the {len(values)} levels of {{}}, {ends[0]}, the lowest, and {ends[1]}, "
-            "the highest"
-        )
-        said.append(Sentence(text, (names[a], str(values[least]), str(values[most]))))
-    return said
+def _along(field: AnyField, group: Group, k: int) -> str:
+    """Return how far a group reaches along one feature; windows may reach across all of it."""
+    if group.part != PROCESS and group.least[k] >= np.ptp(field.bounds[k]):
+        return "all of {}"
+    return f"{between(group.least[k], group.most[k])} along {{}}"
 
 
-def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return sentences about the windows of residuals: the field is smooth, or where it is not."""
-    known = observed(model)
-    every = groups(field)
-    found = [group for group in every if group.part == WINDOWS]
-    said = [
-        *(_differing(group, known.names) for group in every if _tells(group)),
-        *(_beyond(field, group, known) for group in found if group.weight >= SLIGHT),
-    ]
-    if said:
-        return said
-    if field.options.method == "process" or not field.features.numeric:
-        return [_said("the residuals of the process were not examined")]
-    weight = percent(sum(group.weight for group in found))
-    return [
-        _said(
-            "nothing contradicts a smooth probability: windows of residuals have "
-            f"{weight} of the weight"
-        )
-    ]
+def _listed(before: str, names: tuple[str, ...]) -> str:
+    """Return words before places for names, nothing if there are none."""
+    return f"{before} {_and(['{}'] * len(names))}" if names else ""
 
 
-def _tells(group: Group) -> bool:
-    """Return whether these are processes with level effects, heavy enough to mention."""
-    return group.effect is not None and group.weight >= SLIGHT
+def _and(each: list[str]) -> str:
+    """Return a list in words.
 
-
-def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
-    """Return a sentence that levels of a feature differ."""
-    assert group.effect is not None
-    may = "" if group.weight >= SURE else "may "
-    what = f"values of {{}} {may}differ from each other more than a smooth curve would"
-    return Sentence(f"{what} ({percent(group.weight)} of the weight)", (names[group.effect],))
-
-
-def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
-    """Return a sentence about windows of residuals along some features."""
-    if len(group.features) == 1 and not group.apart and are_levels(field, group, known):
-        return _differing(group._replace(effect=group.features[0]), known.names)
-    may = "" if group.weight >= SURE else "may "
-    weight = f"({percent(group.weight)} of the weight)"
-    names = tuple(known.names[k] for k in group.features)
-    levels = tuple(known.names[k] for k in group.apart)
-    within = f", each level of {' and '.join(['{}'] * len(levels))} alone," if levels else ""
-    if len(names) > SPELLED:
-        what = f"trials close to each other{within} {may}deviate together from the process"
-        return Sentence(f"{what} {weight}", levels)
-    near = " and ".join(
-        f"{_between(group.least[k], group.most[k])} along {{}}" for k in group.features
-    )
-    what = f"trials within {near}{within} {may}deviate together from the process"
-    return Sentence(f"{what} {weight}", (*names, *levels))
-
-
-def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
-    """Return whether each window along one feature holds one value, with repeated trials.
-
-    Parameters
-    ----------
-    field : SmoothField
-    group : Group
-        Windows along one feature.
-    known : Observed
-        The trials that the field has seen.
+    Examples
+    --------
+    >>> _and(["a"]), _and(["a", "b", "c"])
+    ('a', 'a, b and c')
     """
-    (k,), smooth = group.features, field.smooth[0]
-    values = np.unique(known.points[:, k])
-    at = field.features.numeric.index(k)
-    widest = max(smooth.windows[i].width / smooth.windows[i].stretch[at] for i in group.windows)
-    apart = np.diff(smooth.boxes[0].axes[at].inside(values))
-    is_repeated = known.trials.sum() >= REPEATED * len(values)
-    return bool(is_repeated and (len(apart) == 0 or widest < apart.min()))
+    return " and ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
 
 
-def _between(least: float, most: float) -> str:
+def between(least: float, most: float) -> str:
+    """Return a range of lengths, or one length if they are told alike."""
     low, high = (number(reach) for reach in (least, most))
     return high if low == high else f"{low} to {high}"
 

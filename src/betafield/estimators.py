@@ -111,12 +111,16 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         scaled, the categories whose `levels` they keep apart, the width, and `tau`, the variance
         of what the process misses within them. For the paper's windows: the `width` and, if it
         was learned, its leave-one-out `score`.
+    components_ : list of str
+        The components in words, one sentence per kind: what it is, its weight, and how far it
+        reaches along each feature in the feature's own units. Like `weights_`, with three or more
+        classes those of the first.
     length_scales_ : array of shape (d,)
-        How far the influence of a trial reaches along each feature, in its own units. Not
-        available with windows.
+        How far the influence of a trial reaches along each feature, in its own units; with windows,
+        the width. Infinite for a constant feature, NaN for a category.
     relevance_ : array of shape (d,)
         Inverse length scales as fractions of the domain, scaled to 1 for the most relevant
-        feature.
+        feature; with windows 1. 0 for a constant feature, NaN for a category.
     rates_ : dict
         For contexts with unknown rates: the posterior of each rate by name, as the Beta
         distribution (one row) with its mean and variance.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from betafield import trials, weighed
+from betafield import components, trials, weighed
 from betafield.field import Field
 from betafield.methods import AnyField
 from betafield.posteriors import Beta
@@ -92,14 +92,24 @@ class Learned:
         return self.field_.weights
 
     @property
+    def components_(self) -> list[str]:
+        """The components in use, in words."""
+        return components.in_words(self.field_)
+
+    @property
     def length_scales_(self) -> Floats:
         """How far the influence of a trial reaches along each feature, in its own units."""
-        return self._smooth("length_scales_", "bandwidth_").length_scales
+        field = self.field_
+        ((_, reach),) = field.reaches
+        return _by_feature(field, reach, np.inf)
 
     @property
     def relevance_(self) -> Floats:
         """Inverse length scales as fractions of the domain, scaled to 1 for the highest."""
-        return self.field_.relevance
+        field = self.field_
+        found = _by_feature(field, field.relevance, 0.0)
+        highest = np.nan_to_num(found).max()
+        return found if highest == 0.0 else np.asarray(found / highest)
 
     @property
     def overdispersion_(self) -> float:
@@ -134,10 +144,8 @@ class Learned:
     def units_(self) -> dict[str, dict[str, float]]:
         """The units in which the process measures each feature, with their weights."""
         field = self._smooth("units_", "scale_")
-        names = field.features.names
-        known = [f"x{a}" for a in range(field.features.number)] if names is None else names
         found = weighed.scales(field.smooth[0], field.serving[0][0], field.features)
-        return {str(name): each for name, each in zip(known, found, strict=True)}
+        return dict(zip(field.features.called, found, strict=True))
 
     @property
     def bounds_(self) -> Floats:
@@ -165,3 +173,10 @@ class Learned:
                 f"see {instead}, or fit with method='windows'"
             )
         return field
+
+
+def _by_feature(field: AnyField, numbers: Floats, constant: float) -> Floats:
+    """Return numbers by feature, with another one for those that are constant; NaN: categories."""
+    found = np.where(np.ptp(field.bounds, axis=1) == 0.0, constant, numbers)
+    found[list(field.features.categories.columns)] = np.nan
+    return found

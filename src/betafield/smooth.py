@@ -20,23 +20,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from betafield import (
-    categories,
-    families,
-    learning,
-    monotonic,
-    success,
-    trials,
-    units,
-    weighed,
-)
-from betafield._locks import cached
+from betafield import categories, families, learning, monotonic, success, trials, units, weighed
+from betafield._locks import cached, remember
 from betafield.field import SAME_BOUNDS, Field, require_equal, require_same_question
 from betafield.options import Options
 from betafield.posteriors import Beta, LatentNormal
@@ -149,8 +139,12 @@ class SmoothField:
         """Return the field with the process and windows estimated from all of its trials."""
         if self.found is not None and self.is_settled:
             return self
-        found = self.serving[0] if self.is_settled else self._find()
-        return dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
+        is_known = self.is_settled and self.earlier is not None
+        found = self.serving[0] if is_known else self._learned[0]
+        kept = dataclasses.replace(self, found=found, found_at=self.totals, earlier=None)
+        if not is_known:
+            remember(kept, "smooth", self._learned[1])
+        return kept
 
     def in_order(self) -> Self:
         """Return this field, because it does not depend on the order of the trials."""
@@ -264,7 +258,7 @@ class SmoothField:
         """The estimates in use, and the totals of the trials behind them."""
         if self.found is not None and self.found_at is not None:
             return self.found, self.found_at
-        return (self._find(), self.totals) if self.earlier is None else self.earlier.serving
+        return (self._learned[0], self.totals) if self.earlier is None else self.earlier.serving
 
     @cached
     def smooth(self) -> tuple[Smooth, ...]:
@@ -272,6 +266,8 @@ class SmoothField:
         from betafield.process.model import build
 
         found, _ = self.serving
+        if self.found is None and self.earlier is None:
+            return self._learned[1]
         return tuple(
             build(each, self.numeric_bounds, one)
             for each, one in zip(self.per_class(), found, strict=True)
@@ -450,16 +446,18 @@ class SmoothField:
         found, found_at = self.serving
         return {"found": found, "found_at": found_at, "earlier": None}
 
-    def _find(self) -> tuple[Found, ...]:
+    @cached
+    def _learned(self) -> tuple[tuple[Found, ...], tuple[Smooth, ...]]:
+        """The estimates from all trials, and the models that answer queries with them."""
         from betafield.process.links import LINKS, LOGIT
-        from betafield.process.model import find, find_unknown
+        from betafield.process.model import learn
 
+        options = self.options
+        asked = self.numeric_bounds, options.method == "auto", units.of_process(options.scale)
         # Most of several classes are rare nearly everywhere, which log-odds describe better.
         links = LINKS if len(self.classes) == 2 else (LOGIT,)
-        learn = find_unknown if self.sums.rates else partial(find, links=links)
-        options = self.options
-        given = self.numeric_bounds, options.method == "auto", units.of_process(options.scale)
-        return tuple(learn(each, *given) for each in self.per_class())
+        each = [learn(one, *asked, links) for one in self.per_class()]
+        return tuple(found for found, _ in each), tuple(smooth for _, smooth in each)
 
     def per_class(self) -> list[ProcessSums]:
         """Return the trials of each class against the rest; with two classes, only the second."""

@@ -87,6 +87,13 @@ class Features(NamedTuple):
         """The columns that are not categories."""
         return [a for a in range(self.number) if a not in self.categories.columns]
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of all columns, or x0, x1, … if they have none."""
+        if self.names is None:
+            return tuple(f"x{a}" for a in range(self.number))
+        return tuple(map(str, self.names))
+
     def unseen(self) -> Features:
         """Return the same features without any levels."""
         known = self.categories

@@ -10,7 +10,7 @@ from betafield.process.links import LINKS, LOGIT, SOFT
 
 
 def series(link, f):
-    """Return g, 1 − g, g′, g″ and g‴ at f from the power series of g."""
+    """Return g, 1 − g, g′ and g″ at f from the power series of g."""
     ctx.prec, ctx.cap = 800, 4
     x = arb_series([arb(f), 1])
     if link is LOGIT:
@@ -20,7 +20,7 @@ def series(link, f):
         plus, minus = (25 * (x + half)), (25 * (x - half))
         g = ((1 + plus.exp()).log() - (1 + minus.exp()).log()) / 25
         rest = ((1 + (-minus).exp()).log() - (1 + (-plus).exp()).log()) / 25
-    return float(g[0]), float(rest[0]), float(g[1]), 2 * float(g[2]), 6 * float(g[3])
+    return float(g[0]), float(rest[0]), float(g[1]), 2 * float(g[2])
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
@@ -28,7 +28,7 @@ def series(link, f):
 def test_derivatives_keep_their_digits_in_the_tails(link, f):
     expected = series(link, f)
     found = link.bend(np.array([f]))
-    whole = abs(expected[2]) * np.array([0.0, 0.0, 1.0, 30.0, 900.0])  # where terms cancel
+    whole = abs(expected[2]) * np.array([0.0, 0.0, 1.0, 30.0])  # where terms cancel
     for value, exact, size in zip(found, expected, whole, strict=True):
         assert abs(value[0] - exact) <= 1e-11 * max(abs(exact), size)
 

@@ -8,7 +8,7 @@ from betafield.posteriors import LatentNormal
 from betafield.process import law, mixtures
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.law import Laws
-from betafield.process.model import Component, Found, Smooth, Sums, Window, build, find
+from betafield.process.model import Component, Found, Smooth, Sums, Window, build, find, learn
 from betafield.process.residuals import corrected, logit_variance, parts, residuals, variance
 
 UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
@@ -79,6 +79,48 @@ def test_order_and_splits_cannot_be_seen(name):
     alone = build(given, bounds, found).laws(x[:1])
     np.testing.assert_array_equal(alone.centres[:, 0], laws.centres[:, 0])
     np.testing.assert_array_equal(alone.deviations[:, 0], laws.deviations[:, 0])
+
+
+def by_level(t=1_500):
+    """Trials by day and hour; days differ, so that they have effects of their own."""
+    rng = np.random.default_rng(8)
+    day, hour, effect = rng.integers(0, 20, t), rng.random(t), 2.0 * rng.normal(size=20)
+    won = rng.random(t) < expit(effect[day] + np.sin(6.0 * hour))
+    return Sums(np.column_stack([day / 19.0, hour]), np.ones(t, np.int64), won.astype(np.int64))
+
+
+def skewed(t=400):
+    """Trials that lie unevenly, so that units are weighed."""
+    x = np.random.default_rng(9).lognormal(0.0, 2.0, (t, 1))
+    return Sums(x / x.max(), np.ones(t, np.int64), (x[:, 0] > 1.0).astype(np.int64))
+
+
+LEARNED = TABLES | {
+    "levels": by_level,
+    "units": skewed,
+    "groups": lambda: jumping(300, 10)._replace(group=np.arange(300.0) // 10),
+    "rows apart": lambda: jumping(60, 11, 1)._replace(is_apart=True),
+    "few categories": lambda: jumping(200, 12)._replace(codes=np.arange(200.0)[:, None] % 3),
+    "many categories": lambda: jumping(400, 13)._replace(codes=np.arange(400.0)[:, None] % 25),
+    "rougher": lambda: jumping(3_000, 14, 1),
+}
+
+
+@pytest.mark.parametrize("with_windows", [True, False])
+@pytest.mark.parametrize("name", LEARNED)
+def test_learning_is_finding_and_building(name, with_windows):
+    given = LEARNED[name]()
+    d = given.points.shape[1]
+    bounds = UNIT_SQUARE[:1].repeat(d, axis=0)
+    found, smooth = learn(given, bounds, with_windows)
+    assert alike(found, find(given, bounds, with_windows))
+    built = build(given, bounds, found)
+    assert [fit.objective for fit in smooth.fits] == [fit.objective for fit in built.fits]
+    x = np.random.default_rng(7).random((50, d)) * 1.2 - 0.1
+    x = np.vstack([x, given.points[:20]])
+    codes = np.zeros((len(x), 0)) if given.codes is None else np.arange(len(x))[:, None] % 4.0
+    x = np.column_stack([x, codes])
+    assert same(smooth.laws(x), built.laws(x))
 
 
 def test_found_is_a_tree_of_plain_values():

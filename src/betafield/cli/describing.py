@@ -13,7 +13,7 @@ Facts = dict[str, Any]
 
 def described(model: SmoothBetaClassifier) -> Facts:
     """Return what there is to know about a model, as values that JSON can hold."""
-    from betafield import components, observed
+    from betafield import meaning, observed
 
     seen = observed.observed(model)
     successes = None if seen.successes is None else float(seen.successes.sum())
@@ -27,7 +27,7 @@ def described(model: SmoothBetaClassifier) -> Facts:
         "rates": _rates(model),
         "distorted": bool(model.field_.totals.distorted),
         "components": _components(model),
-        "told": [str(sentence) for sentence in components.told(model)],
+        "told": [str(sentence) for sentence in meaning.told(model)],
         "parameters": _parameters(model),
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import betafield.plots.style as style
-from betafield.components import PROCESS, Group, groups
+from betafield.components import Group, groups, is_listed
 from betafield.observed import feature_names, require_model
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 # Shares of the domain that are shown; what reaches less or further is drawn at these.
 LEAST, MOST = 1e-3, 10.0
-# Groups of a lower weight are left out, and features beyond so many.
-LIGHT, FEATURES = 0.005, 12
+# Features beyond so many are left out.
+FEATURES = 12
 
 
 @dataclass(eq=False, repr=False)
@@ -84,8 +84,7 @@ class ComponentsDisplay(style.Drawn):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on these axes, one or two, or on a new figure."""
-        # Windows of what a process leaves over begin with it, however light it is.
-        shown = [g for g in self.groups if g.weight >= LIGHT or g.part == PROCESS]
+        shown = [group for group in self.groups if is_listed(group)]
         features = [k for k in range(len(self.sides)) if self.sides[k] > 0.0][:FEATURES]
         heights = [max(len(features), 2), max(len(shown), 2)]
         size = (6.4, 1.6 + 0.45 * sum(heights))

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from betafield.process import blocks, wrapped
 from betafield.process.blocks import Columns, Layout, Shared
+from betafield.process.links import clipped
 from betafield.process.wrapped import Kinds
 
 Floats = npt.NDArray[np.float64]
@@ -139,7 +140,7 @@ class Basis(NamedTuple):
 
     def angles(self, x: Floats) -> Floats:
         """Return π (x + δ)/(1 + 2δ), with x clipped to the unit box."""
-        return (np.clip(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
+        return (clipped(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
 
 
 def basis(theta: Floats, prior: Prior) -> Basis:
@@ -189,7 +190,7 @@ def _wrapped(theta: Floats, prior: Prior) -> Basis:
 
 def _margin(lengths: Floats) -> Floats:
     """Return δ."""
-    return np.clip(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
+    return clipped(2.0 ** (np.ceil(2.0 * np.log2(lengths)) / 2.0), *MARGINS)
 
 
 def _with_constant(D: Floats, slope: Floats, prior: Prior) -> tuple[Floats, Floats]:

@@ -72,18 +72,32 @@ def contract(T: Floats, C0: Floats, C1: Floats, C2: Floats) -> Floats:
 
 def gram(T: Floats, J: Ints, root: Floats) -> Floats:
     """Return I + R Φ′WΦ R from the moments of W, for frequencies J (m, 3) and R = diag(root)."""
-    p, q, at = _pairs(J.tobytes(), T.shape)
-    t = T.ravel()[at]
-    pairs = t[:4] + t[4:]
-    A = np.zeros((len(J), len(J)))
-    A[p, q] = 0.125 * root[p] * root[q] * (pairs[0] + pairs[1] + pairs[2] + pairs[3])
-    A[q, p] = A[p, q]
-    return A + np.eye(len(J))
+    p, q, at, square = _pairs(J.tobytes(), T.shape)
+    entries = 0.125 * root[p] * root[q] * _products(T, at)
+    A = entries[square]
+    A.ravel()[:: len(J) + 1] += 1.0
+    return A
+
+
+def _products(T: Floats, at: Ints) -> Floats:
+    """Return the sum of the 2³ products of every pair, in this order: s and s + 4, then the next.
+
+    Along features that there are not, two products are one, and are read once.
+    """
+    t, (a, b, _) = T.ravel(), T.shape
+    if a == b == 1:
+        return np.asarray(4.0 * (t[at[0]] + t[at[4]]))
+    if a == 1:
+        first, second = t[at[0]] + t[at[4]], t[at[2]] + t[at[6]]
+        return np.asarray(first + first + second + second)
+    each = t[at]
+    pairs = each[:4] + each[4:]
+    return np.asarray(pairs[0] + pairs[1] + pairs[2] + pairs[3])
 
 
 def spread(S: Floats, J: Ints, root: Floats, a: int, b: int, c: int) -> Floats:
     """Return T of shape (a, b, c) with Σ T Π cos = φ′RSRφ, S symmetric: the adjoint of `gram`."""
-    p, q, at = _pairs(J.tobytes(), (a, b, c))
+    p, q, at, _ = _pairs(J.tobytes(), (a, b, c))
     share = 0.125 * root[p] * root[q] * S[p, q] * np.where(p == q, 1.0, 2.0)
     # bincount adds in this order.
     found: Floats = np.bincount(at.T.ravel(), np.repeat(share, len(at)), a * b * c)  # type: ignore[assignment]
@@ -91,11 +105,11 @@ def spread(S: Floats, J: Ints, root: Floats, a: int, b: int, c: int) -> Floats:
 
 
 @functools.lru_cache(maxsize=4)
-def _pairs(frequencies: bytes, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs (p, q) of frequencies, q ≤ p, and the indices in T of their 2³ products.
+def _pairs(frequencies: bytes, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the pairs (p, q) of frequencies, q ≤ p, and where in T their 2³ products are.
 
-    The s-th product has the sum of frequencies of feature a if bit a of s is set, otherwise the
-    difference.
+    The s-th product has sums of frequencies where bits of s are set, differences elsewhere. The
+    last has the number of the pair of any two.
     """
     J = np.frombuffer(frequencies, dtype=np.int64).reshape(-1, len(shape))
     p, q = np.tril_indices(len(J))
@@ -104,4 +118,6 @@ def _pairs(frequencies: bytes, shape: tuple[int, int, int]) -> tuple[Ints, Ints,
         np.ravel_multi_index([either[s >> a & 1][:, a] for a in range(len(shape))], shape)
         for s in range(1 << len(shape))
     ]
-    return p, q, np.array(at)
+    square = np.empty((len(J), len(J)), dtype=np.int64)
+    square[p, q] = square[q, p] = np.arange(len(p))
+    return p, q, np.array(at), square

@@ -67,6 +67,29 @@ class Process(NamedTuple):
     fit: Fit
 
 
+class Search(NamedTuple):
+    """What was found, and what it was found with.
+
+    Parameters
+    ----------
+    found : Found
+    processes : list of Process
+        Those that were found.
+    is_settled : bool
+        Whether each of them is at its mode, and not only near it.
+    match : Contest or None
+        That of the processes with windows of their residuals, if there was any.
+    levels : tuple of array or None
+        Levels of every feature.
+    """
+
+    found: Found
+    processes: list[Process]
+    is_settled: bool
+    match: Contest | None = None
+    levels: Levels = ()
+
+
 def find(
     sums: Sums,
     bounds: Floats,
@@ -74,6 +97,17 @@ def find(
     scale: str | tuple[str, ...] = "auto",
     links: tuple[Link, ...] = LINKS,
 ) -> Found:
+    """Return the best processes and windows for these trials; see `search`."""
+    return search(sums, bounds, with_windows, scale, links).found
+
+
+def search(
+    sums: Sums,
+    bounds: Floats,
+    with_windows: bool = True,
+    scale: str | tuple[str, ...] = "auto",
+    links: tuple[Link, ...] = LINKS,
+) -> Search:
     """Return the best processes and windows for these trials.
 
     Parameters
@@ -93,10 +127,11 @@ def find(
     processes = _processes(sums, bounds, scale, links)
     # Windows would mistake the effect of a group or a row for one of its place.
     is_shared = sums.group is not None or sums.is_apart or not len(bounds)
+    kept = _unsure(processes)
     if not with_windows or is_shared:
-        return _found(_unsure(processes))
+        return Search(_found(kept), kept, kept is processes)
     if sums.codes is not None:
-        return _beside_levels(sums, _unsure(processes))
+        return _beside_levels(sums, kept, kept is processes)
     levels = sums.levels()
     fine = sums.rows(processes[0].box, FINE, levels)
     spacings = _spacings(sums, levels, processes[0].box)
@@ -109,15 +144,17 @@ def find(
         outcome = scored(other)
         if _is_better(joint, outcome, processes[0], result):
             processes, match, result = [joint], other, outcome
-    return _weighed(_found(processes), match, result, _with_levels(sums, levels))
+    found = _weighed(_found(processes), match, result, _with_levels(sums, levels))
+    return Search(found, processes, True, match, levels)
 
 
-def _beside_levels(sums: Sums, processes: list[Process]) -> Found:
+def _beside_levels(sums: Sums, processes: list[Process], is_settled: bool) -> Search:
     """Return processes with levels of categories, and windows over all levels and within each."""
     match = _contest(processes, sums.rows(processes[0].box, FINE), None)
     kept = weighed(scored(match))
     windows = _windows(match, [kept]) if len(kept[0]) > 1 else []
-    return _found(processes)._replace(windows=tuple(windows))
+    found = _found(processes)._replace(windows=tuple(windows))
+    return Search(found, processes, is_settled, match)
 
 
 def _processes(

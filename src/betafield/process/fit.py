@@ -22,7 +22,7 @@ import numpy.typing as npt
 from betafield.process import linear, wrapped
 from betafield.process.basis import Effects, Prior
 from betafield.process.blocks import mixed, parameters
-from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, slopes
+from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, sloped
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import COARSE, Rows
 
@@ -168,7 +168,7 @@ def groups(rows: Rows) -> Effects:
 
 def settled(problem: Problem, theta: Floats, gain: float = FINE) -> Fit:
     """Return the fit at these hyper-parameters; scoring stops when a step gains less."""
-    last = _ascent(problem, mode(theta, *problem, gain=gain))
+    last = _ascent(problem, theta, None, gain)
     information = last.slopes.information + np.diag(problem.precision(theta))
     covariance = linear.inverse(linear.factor(information))
     return Fit(problem, last.mode, last.slopes, covariance, last.objective)
@@ -199,10 +199,10 @@ def climb(
     problem: Problem, start: Floats, near: Floats | None = None, steps: int = STEPS
 ) -> Ascent:
     """Return the optimum that damped Newton steps reach from the start."""
-    at, damping = _ascent(problem, mode(start, *problem, near, ROUGH)), DAMPING
+    at, damping = _ascent(problem, start, near, ROUGH), DAMPING
     for _ in range(steps):
         theta = _proposed(problem, at, damping)
-        new = _ascent(problem, mode(theta, *problem, at.mode.f, ROUGH))
+        new = _ascent(problem, theta, at.mode.f, ROUGH)
         gain = new.objective - at.objective
         if gain > -SLACK:
             at, damping = new, max(EASED * damping, LEAST)
@@ -231,8 +231,9 @@ def hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     return key
 
 
-def _ascent(problem: Problem, at: Mode) -> Ascent:
-    return Ascent(at, slopes(at, problem.rows), at.evidence + problem.log_prior(at.theta))
+def _ascent(problem: Problem, theta: Floats, near: Floats | None, gain: float) -> Ascent:
+    at, slopes = sloped(theta, *problem, near, gain)
+    return Ascent(at, slopes, at.evidence + problem.log_prior(theta))
 
 
 def _glanced(problem: Problem) -> Mode:

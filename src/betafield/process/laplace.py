@@ -29,8 +29,8 @@ import numpy.typing as npt
 from betafield.process import linear, wrapped
 from betafield.process.basis import Basis, Prior, basis
 from betafield.process.curvature import Curvature, Low, Whole
-from betafield.process.design import SPARSE, Design, design, of_rows
-from betafield.process.likelihood import Reading, read
+from betafield.process.design import SPARSE, Design, of_rows
+from betafield.process.likelihood import Likelihood, Reading
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Blocked
 from betafield.process.rows import Rows
@@ -123,12 +123,39 @@ def mode(
     sparse: float = SPARSE,
 ) -> Mode:
     """Return the mode for these hyper-parameters; `near` are latent values to start from."""
-    functions = basis(theta, prior)
+    return _sought(theta, rows, link, prior, near, gain, steps, sparse)[0]
+
+
+def sloped(
+    theta: Floats,
+    rows: Rows,
+    link: Link,
+    prior: Prior,
+    near: Floats | None = None,
+    gain: float = FINE,
+) -> tuple[Mode, Slopes]:
+    """Return the mode and its derivatives with respect to the hyper-parameters."""
+    found, phi = _sought(theta, rows, link, prior, near, gain, STEPS, SPARSE)
+    return found, _slopes(found, phi)
+
+
+def _sought(
+    theta: Floats,
+    rows: Rows,
+    link: Link,
+    prior: Prior,
+    near: Floats | None,
+    gain: float,
+    steps: int,
+    sparse: float,
+) -> tuple[Mode, Design]:
+    """Return the mode and the design matrix at the rows."""
+    functions, said = basis(theta, prior), Likelihood.of(rows, link)
     phi = _design(functions, rows, sparse)
     f = np.zeros(len(rows.x)) if near is None else near
-    reading = read(f, rows, link)
+    reading = said.read(f)
     _, b = _scored(phi, f, reading, reading.information)
-    at, differs = _at(phi, b, rows, link), _differs(rows, link)
+    at, differs = _at(phi, b, said), _differs(said)
     nearby, is_steep = NEARBY, False
     before: tuple[Floats, Floats] | None = None
     for _ in range(steps):
@@ -140,13 +167,13 @@ def mode(
             break
         if differs and promised < nearby and isinstance(curvature, Whole | Low):
             nearby = LESS * promised
-            nearer = _newton(phi, at, rows, link, gain)
+            nearer = _newton(phi, at, said, gain)
             if nearer is not at:
                 at, before, is_steep = nearer, None, False
                 continue
         aim = target if is_steep else _mixed(target, step, before)
-        new = _upward(phi, at, aim - at.b, rows, link)
-        if new is at and before is None:  # another attempt would be the same
+        new = _upward(phi, at, aim - at.b, said)
+        if new is at and before is None:  # and would be, however often this were tried
             break
         is_steep = is_steep or (differs and _is_short(new.b - at.b, aim - at.b))
         at, before = new, None if new is at or is_steep else (target, step)
@@ -155,7 +182,7 @@ def mode(
     if is_steep:
         curvature = phi.curvature(at.reading.information)
     evidence = at.objective - curvature.half_log_determinant
-    return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence)
+    return Mode(theta, functions, at.b, curvature, at.f, at.reading, evidence), phi
 
 
 def _design(functions: Basis, rows: Rows, sparse: float) -> Design:
@@ -171,10 +198,10 @@ class _Point(NamedTuple):
     objective: float
 
 
-def _at(phi: Design, b: Floats, rows: Rows, link: Link) -> _Point:
+def _at(phi: Design, b: Floats, said: Likelihood) -> _Point:
     f = phi.values(b)
-    reading = read(f, rows, link)
-    return _Point(b, f, reading, reading.log - 0.5 * float(np.sum(b * b)))
+    reading = said.read(f)
+    return _Point(b, f, reading, reading.log - 0.5 * float((b * b).sum()))
 
 
 def _scored(phi: Design, f: Floats, reading: Reading, weight: Floats) -> tuple[Curvature, Floats]:
@@ -185,16 +212,16 @@ def _scored(phi: Design, f: Floats, reading: Reading, weight: Floats) -> tuple[C
 
 def _is_short(step: Floats, whole: Floats) -> bool:
     """Return whether less than the share SHORT of a step was taken."""
-    return float(np.sum(step * step)) < SHORT**2 * float(np.sum(whole * whole))
+    return float((step * step).sum()) < SHORT**2 * float((whole * whole).sum())
 
 
-def _differs(rows: Rows, link: Link) -> bool:
+def _differs(said: Likelihood) -> bool:
     """Return whether the observed information is available and differs from the expected one."""
-    return not rows.correlation and not (rows.is_plain and link is LOGIT)
+    return not said.correlation and not (said.context is None and said.link is LOGIT)
 
 
-def _newton(phi: Design, at: _Point, rows: Rows, link: Link, gain: float) -> _Point:
-    """Return the point after Newton steps, all uphill, until one promises less than `gain`.
+def _newton(phi: Design, at: _Point, said: Likelihood, gain: float) -> _Point:
+    """Return where steps of Newton lead, each of them upwards, until one promises less than this.
 
     That last step is taken too, so that less remains than a scoring step would promise.
     """
@@ -205,7 +232,7 @@ def _newton(phi: Design, at: _Point, rows: Rows, link: Link, gain: float) -> _Po
         promised = 0.5 * curvature.form(step)
         if not promised < MOST_PROMISED:  # or NaN: the curvature is not that of a maximum
             break
-        new = _at(phi, at.b + step, rows, link)
+        new = _at(phi, at.b + step, said)
         if new.objective < at.objective - SLACK:
             break
         at = new
@@ -226,10 +253,10 @@ def _mixed(target: Floats, step: Floats, before: tuple[Floats, Floats] | None) -
     return np.asarray(target - np.clip(share, -MIXED, MIXED) * (target - before[0]))
 
 
-def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _Point:
+def _upward(phi: Design, at: _Point, step: Floats, said: Likelihood) -> _Point:
     """Return the first point that is not lower, halving the step, or the old one if none is."""
     for _ in range(HALVINGS):
-        new = _at(phi, at.b + step, rows, link)
+        new = _at(phi, at.b + step, said)
         if new.objective >= at.objective - SLACK:
             return new
         step = 0.5 * step
@@ -238,9 +265,14 @@ def _upward(phi: Design, at: _Point, step: Floats, rows: Rows, link: Link) -> _P
 
 def slopes(mode: Mode, rows: Rows, sparse: float = SPARSE) -> Slopes:
     """Return the derivatives of a mode and its evidence with respect to the hyper-parameters."""
+    return _slopes(mode, _design(mode.basis, rows, sparse))
+
+
+def _slopes(mode: Mode, phi: Design) -> Slopes:
+    """Return the same, given the design matrix at the rows."""
     if isinstance(mode.curvature, Blocked):
-        return _of_blocks(mode, mode.curvature, rows)
-    phi, G, b = _design(mode.basis, rows, sparse), mode.basis.slope, mode.b
+        return _of_blocks(mode, mode.curvature, phi)
+    G, b = mode.basis.slope, mode.b
     S = mode.curvature.inverse()
     M = np.eye(len(S)) - S
     leverages = phi.forms(S)
@@ -251,9 +283,9 @@ def slopes(mode: Mode, rows: Rows, sparse: float = SPARSE) -> Slopes:
     return Slopes(gradient, information, S, leverages, moves)
 
 
-def _of_blocks(mode: Mode, curvature: Blocked, rows: Rows) -> Slopes:
+def _of_blocks(mode: Mode, curvature: Blocked, phi: Design) -> Slopes:
     """Return the same with levels of categories, without forming M₀⁻¹."""
-    phi, G, b = design(mode.basis, rows.x), mode.basis.slope, mode.b
+    G, b = mode.basis.slope, mode.b
     S = curvature.spread()
     leverages = phi.forms(S)
     moves = np.stack([curvature.solve(row) for row in G * b])

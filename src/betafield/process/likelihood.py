@@ -22,6 +22,7 @@ and W, W′ and t₃ are those above divided by 1 + (n − 1)ρ. As ρ → 0 all
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -152,25 +153,65 @@ def _rising(shape: Floats | float, count: Floats) -> Floats:
 
 def read(f: Floats, rows: Rows, link: Link) -> Reading:
     """Return the likelihood of rows at their latent values f."""
-    s, n = success(f, rows.context, link), rows.n
-    log, score = _correlated(s, rows) if rows.correlation else _independent(s, rows)
-    worth = n / (1.0 + (n - 1.0) * rows.correlation)
-    return Reading(float(np.sum(log)), score, worth * s.first * s.ratio, s, worth)
+    return Likelihood.of(rows, link).read(f)
 
 
-def _independent(s: Success, rows: Rows) -> tuple[Floats, Floats]:
-    """Return log-likelihoods and scores of binomial rows."""
-    k, failures = rows.k, rows.n - rows.k
-    log = xlogy(k, s.q) + xlogy(failures, s.rest)
-    return log, (k * s.rest - failures * s.q) * s.ratio
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """What rows say under a link, to be read at many latent values.
+
+    Parameters
+    ----------
+    link : Link
+    n, k : array of shape (r,)
+        Trials and successes of every row.
+    worth : array of shape (r,)
+        Independent trials that tell as much.
+    correlation : float
+        ρ.
+    context : array of shape (r, p + 1) or None
+        None if every trial was seen as it is.
+    """
+
+    link: Link
+    n: Floats
+    k: Floats
+    worth: Floats
+    correlation: float
+    context: Floats | None
+
+    @classmethod
+    def of(cls, rows: Rows, link: Link) -> Likelihood:
+        """Return what rows say under a link."""
+        n, rho = rows.n, rows.correlation
+        context = None if rows.is_plain else rows.context
+        return cls(link, n, rows.k, n / (1.0 + (n - 1.0) * rho), rho, context)
+
+    def read(self, f: Floats) -> Reading:
+        """Return the likelihood at latent values f of the rows."""
+        s = _seen(f, self.link) if self.context is None else success(f, self.context, self.link)
+        ratio = s.ratio
+        log, score = self._correlated(s) if self.correlation else self._independent(s, ratio)
+        return Reading(float(log.sum()), score, self.worth * s.first * ratio, s, self.worth)
+
+    def _independent(self, s: Success, ratio: Floats) -> tuple[Floats, Floats]:
+        """Return log-likelihoods and scores of binomial rows."""
+        k, failures = self.k, self.n - self.k
+        log = xlogy(k, s.q) + xlogy(failures, s.rest)
+        return log, (k * s.rest - failures * s.q) * ratio
+
+    def _correlated(self, s: Success) -> tuple[Floats, Floats]:
+        """Return log-likelihoods and scores of beta-binomial rows."""
+        size = 1.0 / self.correlation - 1.0
+        (up, rise), (down, fall) = (
+            (_rising(shape, count), digamma(count + shape) - digamma(shape))
+            for count, shape in ((self.k, size * s.q), (self.n - self.k, size * s.rest))
+        )
+        log = up + down - _rising(size, self.n)
+        return log, size * s.first * (rise - fall)
 
 
-def _correlated(s: Success, rows: Rows) -> tuple[Floats, Floats]:
-    """Return log-likelihoods and scores of beta-binomial rows."""
-    size = 1.0 / rows.correlation - 1.0
-    (up, rise), (down, fall) = (
-        (_rising(shape, count), digamma(count + shape) - digamma(shape))
-        for count, shape in ((rows.k, size * s.q), (rows.n - rows.k, size * s.rest))
-    )
-    log = up + down - _rising(size, rows.n)
-    return log, size * s.first * (rise - fall)
+def _seen(f: Floats, link: Link) -> Success:
+    """Return the success probability of rows without contexts: `success` in half of the time."""
+    p, rest, first, second = link.bend(f)
+    return Success(clipped(p, TINY, 1.0), clipped(rest, TINY, 1.0), first, second)

@@ -9,7 +9,7 @@ The soft identity is linear inside and smooth at 0 and 1. It is better if π is 
 or 1, and the logit is better on steep curves. Written as products, derivatives keep their relative
 precision in the tails:
 
-    g″ = g′ κ (σ(−a) − σ(b)),   g‴ = g′ κ² ((σ(−a) − σ(b))² − σ(a)σ(−a) − σ(b)σ(−b)).
+    g″ = g′ κ (σ(−a) − σ(b)).
 
 Both are symmetric: 1 − g(f) = g(−f).
 """
@@ -33,7 +33,6 @@ class Bend(NamedTuple):
     rest: Floats
     first: Floats
     second: Floats
-    third: Floats
 
 
 class Link(ABC):
@@ -74,7 +73,7 @@ class Link(ABC):
         return self._rise(clipped(f, -self.most, self.most))
 
     def bend(self, f: Floats) -> Bend:
-        """Return g, 1 − g, g′, g″ and g‴ at f."""
+        """Return g, 1 − g, g′ and g″ at f."""
         return self._bend(clipped(f, -self.most, self.most))
 
     @abstractmethod
@@ -117,7 +116,7 @@ class Logit(Link):
     def _bend(self, f: Floats) -> Bend:
         p, rest = expit(f), expit(-f)
         first, tilt = p * rest, rest - p
-        return Bend(p, rest, first, first * tilt, first * (tilt**2 - 2.0 * first))
+        return Bend(p, rest, first, first * tilt)
 
 
 class Soft(Link):
@@ -155,8 +154,7 @@ class Soft(Link):
         a, b = (_Bent.of(end) for end in self._ends(f))
         a1, a0, b1, b0 = a.up(), a.down(), b.up(), b.down()
         first, tilt = self.whole * a1 * b0, self.steepness * (a0 - b1)
-        third = first * (tilt**2 - self.steepness**2 * (a1 * a0 + b1 * b0))
-        return Bend(*self._values(a, b), first, first * tilt, third)
+        return Bend(*self._values(a, b), first, first * tilt)
 
     def _ends(self, f: Floats) -> tuple[Floats, Floats]:
         return self.steepness * (f + 0.5), self.steepness * (f - 0.5)

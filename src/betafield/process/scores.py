@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from betafield import bernstein
 from betafield._locks import cached
 from betafield.process import law, leaving, linear
 from betafield.process.design import design, matrix, product
@@ -33,7 +34,8 @@ from betafield.process.fit import Fit, hashes, weights
 from betafield.process.following import Following, Moves, MovesOfLevels, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
-from betafield.process.likelihood import polynomial, success
+from betafield.process.likelihood import success
+from betafield.process.links import clipped
 from betafield.process.residuals import (
     NEVER,
     TAUS,
@@ -100,7 +102,9 @@ class Contest:
     xs : tuple of array of shape (r, d)
         Their coordinates in the units of each fit.
     left_over : Residuals
-        The process's residuals there.
+        What the process leaves over there.
+    surfaces : list of Surface
+        The fits, as far as answers need them.
     spacings : array of shape (d,) or None
         Least distance between levels of each feature; ∞ if it has none.
     """
@@ -109,6 +113,7 @@ class Contest:
     rows: Rows
     xs: tuple[Floats, ...]
     left_over: Residuals
+    surfaces: list[law.Surface]
     spacings: Floats | None = None
 
     @property
@@ -148,8 +153,9 @@ def contest(
     fits: tuple[Fit, ...], rows: Rows, xs: tuple[Floats, ...], spacings: Floats | None = None
 ) -> Contest:
     """Return the contest between processes and windows of their residuals at rows."""
-    m = law.mean([law.surface(fit) for fit in fits], weights(fits), list(xs))
-    return Contest(fits, rows, xs, residuals(m, rows), spacings)
+    surfaces = [law.surface(fit) for fit in fits]
+    m = law.mean(surfaces, weights(fits), list(xs))
+    return Contest(fits, rows, xs, residuals(m, rows), surfaces, spacings)
 
 
 def scored(match: Contest, deviations: float = DEVIATIONS) -> Scored:
@@ -284,8 +290,9 @@ class Leaving:
             logs[0] = outcome.log(self._f)
         for i, b, candidates in opened(is_open):
             g, W = self._sums(self.match.ways[i], b)
-            for at, tau in candidates:
-                logs[at] = outcome.log(self._f + g / (1.0 / tau + W))
+            at, tau = zip(*candidates, strict=True)
+            inverse = 1.0 / np.array(tau)[:, None]
+            logs[list(at)] = outcome.log(self._f + g / (inverse + W))
         return logs
 
     @cached
@@ -295,14 +302,22 @@ class Leaving:
 
     def _sums(self, way: Floats, b: int) -> tuple[Floats, Floats]:
         """Return Σg and ΣW over windows without the trial."""
-        match, row = self.match, self.given.row
         total = self._about.sums(way, float(WIDTHS[b]))
         others = total[:, 3] - self._own.h
         moved = (others * self._moves.means(way)[:, b])[self.which] * self._pull
-        own = (self.given.is_success - match.left_over.q[row]) * match.left_over.ratio[row]
-        g = (total[:, 0] - total[:, 1])[self.which] - own + moved
-        weight = match.left_over.weight[self.rows]
-        return g, np.maximum(total[:, 2] - weight, 0.0)[self.which]
+        g = (total[:, 0] - total[:, 1])[self.which] - self._score + moved
+        return g, np.maximum(total[:, 2] - self._weight, 0.0)[self.which]
+
+    @cached
+    def _score(self) -> Floats:
+        """The score of every trial."""
+        left, row = self.match.left_over, self.given.row
+        return (self.given.is_success - left.q[row]) * left.ratio[row]
+
+    @cached
+    def _weight(self) -> Floats:
+        """The weight of one trial of every row."""
+        return self.match.left_over.weight[self.rows]
 
     @cached
     def _about(self) -> About:
@@ -364,8 +379,8 @@ class Outcome(NamedTuple):
     def log(self, f: Floats) -> Floats:
         """Return the log probability of the outcomes, given f = logit π."""
         if self.context is None:
-            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * np.clip(f, *FURTHEST))))
-        q = polynomial(self.context, expit(f), expit(-f))[0]
+            return np.asarray(-self.trials * np.log1p(np.exp(-self.sign * clipped(f, *FURTHEST))))
+        q = bernstein.value_beside(self.context, expit(f), expit(-f))
         return np.asarray(self.trials * np.log(np.maximum(q, NEVER)))
 
 

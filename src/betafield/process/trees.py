@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield._locks import cached
-from betafield.process.ladder import WIDTHS, stretched, unit_of, units, window_sums
+from betafield.process.ladder import EXACT, WIDTHS, stretched, unit_of, units, window_sums
 from betafield.process.wrapped import Kinds
 from betafield.windows import Forest, Places
 
@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 FEW = 1_500
 # Up to this many places and queries, it is as fast as trees and needs no compiled kernel.
 UNCOMPILED = 1 << 10
+# Pairs of a query and a place up to which it is quicker along one feature, too.
+FEW_PAIRS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,11 @@ class Trees:
         return self._forests[stretch]
 
     @cached
+    def is_exact(self) -> bool:
+        """Whether floats are exact for all sums, in units."""
+        return bool(units(self.values, self._unit).sum(axis=0).max(initial=0) < EXACT)
+
+    @cached
     def _unit(self) -> float:
         return unit_of(self.values)
 
@@ -80,8 +87,8 @@ class Trees:
 class About:
     """Sums over windows of many stretches and widths about the same queries.
 
-    If there are few places, the sums for all widths are computed at once and kept. Along a single
-    feature, searching a tree is faster.
+    If places are few, those of all widths are found at once and kept. Along one feature, searching
+    is quicker unless there are very few.
 
     Parameters
     ----------
@@ -104,13 +111,21 @@ class About:
 
     def sums(self, stretch: Floats, width: float, n_jobs: int | None = None) -> Floats:
         """Return the sums over windows of one width, shape (q, k)."""
-        is_plane = bool(self.trees.kinds) or int(np.count_nonzero(stretch)) > 1
-        if not is_plane or len(self.trees.x) > self.few or width not in WIDTHS:
+        if not self._is_few(stretch) or width not in WIDTHS:
             return self.trees.sums(self.queries, stretch, width, n_jobs)
         key = tuple(stretch.tolist())
         if key not in self._kept:
             self._kept[key] = self.trees.ladder(self.queries, stretch)
         return self._kept[key][:, WIDTHS.searchsorted(width)]
+
+    def _is_few(self, stretch: Floats) -> bool:
+        """Return whether looking at every place is quicker."""
+        places = len(self.trees.x)
+        is_plane = bool(self.trees.kinds) or int(np.count_nonzero(stretch)) > 1
+        if is_plane or places > self.few:
+            return places <= self.few
+        # Larger sums would be added up by a kernel, which someone has to wait for.
+        return places * len(self.queries) <= FEW_PAIRS and self.trees.is_exact
 
     @cached
     def _kept(self) -> dict[tuple[float, ...], Floats]:

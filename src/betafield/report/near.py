@@ -8,18 +8,18 @@ import numpy as np
 from markupsafe import Markup
 
 import betafield.report.words as words
-from betafield import components
+from betafield import components, meaning
 from betafield.components import PROCESS, Group, Sentence
 from betafield.report.blocks import Block, Section, Table, Text, name, say
 from betafield.report.subject import Subject
 
-# Features with a column each, and weights of components that are not listed.
-MOST_COLUMNS, LIGHT = 6, 0.005
+# Features with a column each.
+MOST_COLUMNS = 6
 
 
 def section(field: Subject) -> Section:
     """Return the components in use, and how relevant each feature is."""
-    told = Markup(" ").join(_sentence(each) for each in components.told(field.model))
+    told = Markup(" ").join(_sentence(each) for each in meaning.told(field.model))
     blocks: list[Block] = [Text(told)]
     if field.varying:
         blocks.append(_components(field))
@@ -30,8 +30,12 @@ def section(field: Subject) -> Section:
 
 def _sentence(said: Sentence) -> Markup:
     """Return a sentence with the names of features set apart."""
-    text = say(said.text, *(name(each) for each in said.names))
+    text = _marked(said)
     return text[:1].upper() + text[1:] + Markup(".")
+
+
+def _marked(said: Sentence) -> Markup:
+    return say(said.text, *(name(each) for each in said.names))
 
 
 def _counted(field: Subject) -> Markup:
@@ -51,11 +55,7 @@ def _counted(field: Subject) -> Markup:
 def _components(field: Subject) -> Table:
     """Return what answers are made of, with weights and reaches."""
     shown = field.varying[:MOST_COLUMNS]
-    found = [
-        group
-        for group in components.groups(field.model.field_)
-        if group.weight >= LIGHT or (group.part == PROCESS and group.effect is None)
-    ]
+    found = components.listed(field.model.field_)
     head = ["what", "weight", *(f"± {words.short(field.names[k])}" for k in shown)]
     caption = Markup(
         "The components of the answers, and how far each reaches to either side in the units of "
@@ -70,19 +70,8 @@ def _component(field: Subject, group: Group, shown: list[int]) -> list[Any]:
         f"{group.weight:.4f}",
         words.percent(min(group.weight, 1.0)),
     )
-    return [_called(field, group), weight, *(_reach(field, group, k) for k in shown)]
-
-
-def _called(field: Subject, group: Group) -> Markup:
-    if group.effect is not None:
-        return say("process: the smooth part, and effects of {}", name(field.names[group.effect]))
-    if group.part == PROCESS:
-        return Markup("process: the smooth part")
-    if not field.is_smooth:
-        return Markup("window")
-    if len(group.features) == 1 and len(field.names) > 1:
-        return say("windows of its residuals along {}", name(field.names[group.features[0]]))
-    return Markup("windows of its residuals")
+    called = _marked(group.called(field.names))
+    return [called, weight, *(_reach(field, group, k) for k in shown)]
 
 
 def _reach(field: Subject, group: Group, k: int) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 import betafield.report.words as words
-from betafield import components, survey
+from betafield import components, meaning, survey
 from betafield.observed import Observed, feature_names, observed
 from betafield.smooth import SmoothField
 
@@ -116,7 +116,7 @@ class Subject:
         if not isinstance(field, SmoothField):
             return []
         shares = components.effects(field).items()
-        return [k for k, share in shares if k is not None and share >= components.SLIGHT]
+        return [k for k, share in shares if k is not None and share >= meaning.SLIGHT]
 
     @cached_property
     def is_smooth(self) -> bool:
