@@ -234,7 +234,7 @@ def test_trials_are_kept_for_one_method():
 
 
 def test_a_logarithm_needs_positive_values():
-    with pytest.raises(ValueError, match=r"^X row 1, column 0: found -1.0 where scale is 'log'"):
+    with pytest.raises(ValueError, match=r"^X row 1, column 0: found -1.0; where scale is 'log'"):
         SmoothBetaClassifier(scale="log").fit([[2.0], [-1.0]], [0, 1])
 
 
