@@ -61,7 +61,8 @@ def highest(belief: Posterior, level: float) -> Floats:
     least = belief[int(np.argmax(mean + special.ndtri(level) * std))].ppf(level)
     # By Cantelli's inequality no quantile is further above the mean.
     may = np.flatnonzero(mean + np.sqrt(level / (1.0 - level)) * std >= least - 1e-9)
-    may = may[belief[may].cdf(least) <= level + 1e-9]
+    # Just below it, because a quantile next to 1 is rounded to 1, where all rows have P = 1.
+    may = may[belief[may].cdf(np.nextafter(least, 0.0)) <= level + 1e-9]
     scores = np.full(len(mean), -np.inf)
     scores[may] = belief[may].ppf(level)
     return scores
