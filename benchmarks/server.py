@@ -141,16 +141,13 @@ def _cpu(server):
 
 
 def asks(scale):
-    body = {**DOTS, "space": {"x": [0, 1], "y": [0, 1]}, "contexts": None}
+    body = {**DOTS, "space": {"x": [0, 1], "y": [0, 1]}, "contexts": None, "name": "asks"}
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.db"
+        filled(path, body, ((x, y, rng.random() < (x + y) / 2) for x, y in rng.random((1000, 2))))
         with Server(path, *FAST) as server, server.client() as client:
-            created(client, body, "asks")
-            for i in range(1000):
-                x, y = rng.random(2)
-                told = {"values": {"x": x, "y": y}, "success": bool(rng.random() < (x + y) / 2)}
-                assert client.post("/studies/asks/trials", json=told).status_code == 201, i
+            _timed_asks(server, client, 5, 0.0, rng)  # which rebuild the study
             for pause in (0.0, 0.5):
                 n = int((300 if not pause else 200) * scale) or 20
                 seconds, used = _timed_asks(server, client, n, pause, rng)
@@ -161,6 +158,21 @@ def asks(scale):
                     f"median {median:.1f} ms, 99th percentile {high:.1f} ms of wall time; "
                     f"{1e3 * used / n:.1f} ms of processor time per ask and outcome",
                 )
+
+
+def filled(path, body, trials):
+    """Write rows as a server does, without an experiment that seeks a next trial in between."""
+    store = Store(str(path), serving=True)
+    studies = Studies(store)
+    studies.create(Definition.of(body))
+    study = studies.find(body["name"])
+    state = State.begun(study.number, study.definition)
+    for x, y, success in trials:
+        state.add({"x": float(x), "y": float(y)}, bool(success), None, None, None)
+    writes = state.taken()
+    store.commit(lambda connection: written(connection, study.number, state.head, writes))
+    studies.close()
+    store.close()
 
 
 def _timed_asks(server, client, n, pause, rng):
@@ -484,17 +496,10 @@ def rebuild(scale):
     body = {**DOTS, "space": {"x": [0, 1], "y": [0, 1]}, "contexts": None, "name": "large"}
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "study.db")
+        filled(path, body, ((x, y, x > y) for x, y in rng.random((number, 2))))
         store = Store(path, serving=True)
         studies = Studies(store)
-        studies.create(Definition.of(body))
-        # Rows as the server writes them, without an experiment that seeks a next trial in between.
-        study = studies.find("large")
-        state = State.begun(study.number, study.definition)
-        for x, y in rng.random((number, 2)).tolist():
-            state.add({"x": x, "y": y}, x > y, None, None, None)
-        writes = state.taken()
-        store.commit(lambda connection: written(connection, study.number, state.head, writes))
-        first = study.submit(lambda s: s.ask(1, {}, None, "k")).result()
+        first = studies.find("large").submit(lambda s: s.ask(1, {}, None, "k")).result()
         studies.close()
         store.close()
         wall, used = time.perf_counter(), time.process_time()
