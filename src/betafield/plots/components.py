@@ -18,27 +18,28 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Shares of the domain that are shown; what reaches less or further is drawn at these.
+# Range of the axis, as fractions of the domain; reaches beyond it are drawn at its ends.
 LEAST, MOST = 1e-3, 10.0
-# Groups of a lower weight are left out, and features beyond so many.
+# Groups with a lower weight, and features beyond this number, are left out.
 LIGHT, FEATURES = 0.005, 12
 
 
 class ComponentsDisplay:
     """How far trials reach along each feature, and the weights of the components.
 
-    For the default model: the length scales of the process, which say how far trials reach;
-    processes with effects of levels, if the values of a feature differ beyond what is smooth; and
-    windows of residuals, by the features that they use. For windows alone: how far they reach.
+    For the default model these are the length scales of the process, which say how far trials
+    reach; processes with effects of levels, if the values of a feature differ more than a smooth
+    function allows; and windows of residuals, by the features that they use. For windows alone: how
+    far they reach.
 
     Parameters
     ----------
     groups : list of Group
-        See `betafield.components`; the heaviest first.
+        See `betafield.components`; heaviest first.
     sides : array of shape (d,)
-        Lengths of the domain.
+        Side lengths of the domain.
     names : tuple of str
-        The features.
+        The names of the features.
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class ComponentsDisplay:
         model : SmoothBetaClassifier
             A fitted model.
         ax : Axes or two of them, default=None
-            Where to draw. On a single one, weights are left out. None: a new figure.
+            Axes to draw on. On a single one, weights are left out. None: a new figure.
         """
         require_model(model)
         sides = np.ptp(model.bounds_, axis=1)
@@ -86,7 +87,7 @@ class ComponentsDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on these axes, one or two, or on a new figure."""
-        # Windows of what a process leaves over begin with it, however light it is.
+        # The process is always shown, because the windows are of its residuals.
         shown = [g for g in self.groups if g.weight >= LIGHT or g.part == PROCESS]
         features = [k for k in range(len(self.sides)) if self.sides[k] > 0.0][:FEATURES]
         heights = [max(len(features), 2), max(len(shown), 2)]
@@ -99,7 +100,7 @@ class ComponentsDisplay:
         return self
 
     def _draw_reaches(self, axes: Axes, shown: list[Group], features: list[int]) -> None:
-        """Draw how far each group reaches along each feature, in shares of the domain."""
+        """Draw how far each group reaches along each feature, as a fraction of the domain."""
         apart = 0.5 / max(len(shown), 1)
         for i, group in enumerate(shown):
             rows = [k for k in features if k in group.features]

@@ -1,4 +1,4 @@
-"""How near is near: what answers are made of, and how far it reaches, in the user's units."""
+"""The components of answers, and how far they reach in the user's units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from betafield.components import PROCESS, Group, Sentence
 from betafield.report.blocks import Block, Section, Table, Text, name, say
 from betafield.report.subject import Subject
 
-# Features with a column each, and weights of components that are not listed.
+# Features with a column each, and the weight below which components are not listed.
 MOST_COLUMNS, LIGHT = 6, 0.005
 
 
@@ -35,7 +35,7 @@ def _sentence(said: Sentence) -> Markup:
 
 
 def _counted(field: Subject) -> Markup:
-    """Return which trials are called near on this page."""
+    """Return which trials count as near on this page."""
     if not field.is_smooth:
         return Markup("On this page, trials are near if they are within the window.")
     return say(
@@ -49,7 +49,7 @@ def _counted(field: Subject) -> Markup:
 
 
 def _components(field: Subject) -> Table:
-    """Return what answers are made of, with weights and reaches."""
+    """Return the components, with weights and reaches."""
     shown = field.varying[:MOST_COLUMNS]
     found = [
         group
