@@ -1,4 +1,4 @@
-"""Polynomials of π by their powers, as contexts: Bernstein coefficients within [0, 1]."""
+"""Polynomials given by powers of π, as contexts: Bernstein coefficients within [0, 1]."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from betafield.rates import cell, require, spelled
 
 Floats = npt.NDArray[np.float64]
 
-# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+# Tolerance for rounding in the user's arithmetic: 0.1 + 0.2 + 0.7 is not 1.
 ROUNDING = 1e-12
-# Coefficients of a polynomial within [0, 1] of any degree that can be used are smaller.
+# A bound of the coefficients of any polynomial within [0, 1] of a usable degree.
 LARGEST = 1e100
-# A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
+# A polynomial nearer to 0 or 1 than about 1/100 of its height needs a higher degree than this.
 HIGHEST_DEGREE = 100
 
 
 def as_context(coefficients: Any) -> Floats:
-    """Return Bernstein coefficients of the first degree at which all lie within [0, 1]."""
+    """Return Bernstein coefficients in the lowest degree at which all lie within [0, 1]."""
     powers = _power_rows(coefficients)
     rule = f"from {-LARGEST:g} to {LARGEST:g} are possible"
     checks.require_all(np.abs(powers) <= LARGEST, "coefficients", powers, rule)
@@ -55,7 +55,7 @@ def _fits(context: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _misfit(powers: Floats, at: tuple[int, ...]) -> str:
-    """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
+    """Return a message on where a polynomial leaves [0, 1], or comes too near its ends."""
     point, value = bernstein.farthest(powers)
     start = f"coefficients{checks.where(at)}: success probability is {value:.6g} at π = {point:.6g}"
     if -ROUNDING <= value <= 1.0 + ROUNDING:

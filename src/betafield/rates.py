@@ -1,4 +1,4 @@
-"""Numbers and columns of numbers that go together: how named contexts take their arguments."""
+"""Arguments of named contexts: numbers, and columns of numbers of one length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def numbers(**arguments: Any) -> list[Floats]:
-    """Return each argument as a number () or a column (t,), with one t.
+    """Return each argument as a number () or a column (t,), with the same t.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _number_or_column(name: str, values: Any) -> Floats:
 
 
 def rates(**arguments: Any) -> list[Floats]:
-    """Return numbers or columns that are probabilities."""
+    """Return numbers or columns of probabilities."""
     arrays = numbers(**arguments)
     for name, array in zip(arguments, arrays, strict=True):
         require_rate(name, array)
@@ -48,7 +48,7 @@ def rates(**arguments: Any) -> list[Floats]:
 
 
 def require_rate(name: str, rate: Floats) -> None:
-    """Raise for the first that is no probability."""
+    """Raise for the first value that is not a probability."""
     good = (rate >= 0.0) & (rate <= 1.0)
     checks.require_all(good, name, rate, "a probability within [0, 1] is needed")
 
@@ -72,10 +72,10 @@ def require(good: npt.NDArray[np.bool_], message: Callable[[tuple[int, ...]], st
 
 
 def cell(at: tuple[int, ...]) -> str:
-    """Say where in an argument whose last axis holds coefficients."""
+    """Return the position in an argument whose last axis holds coefficients."""
     return checks.where(at) if len(at) > 1 else f" column {at[0]}"
 
 
 def spelled(values: Floats, at: tuple[int, ...]) -> str:
-    """Return the value for a row, of a column or of a number that stands for all rows."""
+    """Return the value for a row, from a column or from a number for all rows."""
     return checks.spelled(values[at[: values.ndim]])
