@@ -161,12 +161,10 @@ class Case:
         return len({path.name for path in self.path.parent.iterdir()} - self.kept)
 
     def after_kill(self, step, is_fresh):
-        """Return what a kill before this step leaves: old, new or torn, and whether a temporary
-        file.
+        """Return what a kill before this step leaves: old, new or torn, and any temporary file.
 
         If it is fresh, there was no old file, and there may be none; such a save has one step
-        fewer,
-        because there is no mode to keep.
+        fewer, because there is no mode to keep.
         """
         old = self.saved(self.saves[0])
         if is_fresh:

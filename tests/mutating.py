@@ -1,8 +1,7 @@
 """Stored models, changed at random: each must be refused, or be as sound as a learned one.
 
 Half of the changes are to values and arrays, with a new checksum; the other half are to bytes, some
-with a new checksum too. Every change follows from a seed and its number, so that it can be
-repeated:
+with a new checksum too. Every change follows from a seed and its number, so it can be repeated:
 
     python -m tests.mutating SEED NUMBER
 

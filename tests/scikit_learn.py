@@ -15,8 +15,7 @@ ELSEWHERE = "check_array_api_input"
 def checked(*models, long=()):
     """Return the mark that runs a test for every estimator and check of these models.
 
-    Models in `long` are checked in long runs only, and so are checks repeated on read-only
-    memory.
+    Models in `long` are checked in long runs only, and so are repeats on read-only memory.
     """
     checks = parametrize_with_checks([*models, *long])
     pairs = [

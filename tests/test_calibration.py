@@ -137,8 +137,7 @@ def measured(models, t, steepness):
 @pytest.mark.parametrize("steepness", [1.0, 2.5])
 @pytest.mark.parametrize("t", [2000, 10_000])
 def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
-    # scikit-learn's default averages five models. With one model, as here, errors are comparable
-    # too.
+    # scikit-learn's default averages five models. With one model, as here, errors compare too.
     models = (FieldCalibratedClassifier(), isotonic(), isotonic(ensemble=False))
     ours, five, one = measured(models, t, steepness)
     assert ours[0] <= min(five[0], one[0])

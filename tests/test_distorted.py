@@ -214,8 +214,7 @@ def test_constant_contexts_make_a_truncated_beta(context, won, lost):
 def test_perfect_pools_of_one_size_have_a_closed_form(size, won, lost):
     model = make().fit_counts([[0.5]], [won], [won + lost], context=[contexts.pooled(size)])
     posterior = model.posterior([[0.5]])
-    # The probability of a negative pool, v = (1 − π)^m, is Beta(n + 1/m, s + 1) for a uniform
-    # prior.
+    # With a uniform prior, P(negative pool), v = (1 − π)^m, is Beta(n + 1/m, s + 1).
     a, b = lost + 1 / size, won + 1
     power = lambda k: np.exp(special.betaln(a + k / size, b) - special.betaln(a, b))
     assert posterior.mean()[0] == pytest.approx(1 - power(1), abs=1e-6)

@@ -272,8 +272,7 @@ def test_models_that_share_differently_are_not_merged(ours, theirs):
 
 @pytest.mark.parametrize("pure", [(0.0, 0.5), (0.5, 1.0)])
 def test_sharing_cannot_change_after_contexts_that_happened_to_be_sure(pure):
-    # For "exact", a success under (0, 0.5) is like any other, but its context is part of every
-    # mean.
+    # For "exact", a success under (0, 0.5) is like any other, but its context is in every mean.
     outcome = np.full(T, int(pure[0] == 0.0))
     model = make().partial_fit(X, outcome, classes=[0, 1], context=pure)
     other = make(sharing="mean").fit(X, Y, context=C)

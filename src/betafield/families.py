@@ -6,8 +6,7 @@ is 0 or 1: at rates u they are
 
     b(u) = Σ_c Π_j u_j^(c_j) (1 − u_j)^(1 − c_j) · b(c),   c_j ∈ {0, 1},
 
-a weighted mean of the corners, which stays within [0, 1]. Corners of trials are stored like any
-coefficients.
+a mean of the corners, which stays within [0, 1]. Corners are stored like any coefficients.
 """
 
 from __future__ import annotations

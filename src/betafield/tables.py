@@ -25,7 +25,7 @@ def native(table: Any) -> Any:
 
 
 def _rows(data: nw.DataFrame[Any]) -> Any:
-    """Return a dataframe as one array; of objects if it has dates, which may become numbers."""
+    """Return a dataframe as one array, of objects if dates might otherwise become numbers."""
     if not any(dtype.is_temporal() for dtype in data.schema.values()):
         return data.to_numpy()
     columns = [np.array(each.to_list(), dtype=object) for each in data.iter_columns()]

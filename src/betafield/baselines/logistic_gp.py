@@ -64,8 +64,7 @@ class LogisticGP(TwoClasses):
     approximate marginal likelihood. Time grows as t³ and memory as t².
 
     Contexts become features, after those of X: of the two coefficients per trial, those that are
-    not the same for all trials. The effect of a context is thus learned from the trials rather than
-    known.
+    not the same for all trials. The effect of a context is thus learned rather than known.
 
     Parameters
     ----------
@@ -162,8 +161,7 @@ class LogisticGP(TwoClasses):
         X : array or dataframe of shape (m, d)
             The points to query.
         context : array of shape (2,) or (m, 2), default=(0, 1)
-            The context for all rows, or for each. It matters only if contexts varied among the
-            trials.
+            The context for all rows, or for each. It matters only if contexts varied in training.
         """
         check_is_fitted(self)
         points = trials.points(self, X, reset=False)
@@ -340,8 +338,7 @@ class Evidence:
         """Return the value and its derivatives by the logarithms of ℓ_1, …, ℓ_D and amplitude."""
         K, mode = self.mode(scales[:-1], float(scales[-1]))
         H = _slopes(K, mode)
-        # Centred, so that the terms that cancel in squared differences are no larger than
-        # necessary.
+        # Centred, to keep the terms that cancel in squared differences small.
         x = (self.points - self.points.mean(axis=0)) / scales[:-1]
         squares = (H.sum(axis=0) + H.sum(axis=1)) @ (x * x)
         along = squares - 2.0 * (x * dgemm(1.0, H.T, x, trans_a=True)).sum(axis=0)

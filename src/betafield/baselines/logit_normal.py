@@ -26,8 +26,7 @@ from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks
 
 Moments = tuple[Floats, Floats]
 
-# Step of all sums: e^(−2π²/h) is 4e-22, and the factor from normal densities at the poles is below
-# e^5.
+# Step of all sums: e^(−2π²/h) is 4e-22, and normal densities at the poles add a factor below e^5.
 _STEP = 0.4
 # Nodes for v ≤ 1. D² grows like e^(2√v z), which shifts the normal density by 2 to the right.
 _Z = np.arange(-12.0, 12.0 + _STEP, _STEP)

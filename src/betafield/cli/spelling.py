@@ -1,7 +1,6 @@
 """Parsing the values of options.
 
-These are lists, bounds, numbers or names of columns; a value that cannot be parsed is invalid
-usage.
+Lists, bounds, numbers and names of columns are parsed; anything else is invalid usage.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from betafield.files.sources import CSV, File
 class Labels:
     """The classes of an outcome; `meaning` maps the values in files to labels.
 
-    CSV files have no types, so all labels there are read as the first type that fits: whole
+    CSV files have no types, so their labels are read as a type that fits all of them: whole
     numbers, numbers, booleans, or else text.
     """
 

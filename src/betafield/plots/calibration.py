@@ -134,8 +134,7 @@ class CalibrationDisplay:
         level : float, default=0.95
             The level of the intervals.
         class_ : label, default=None
-            The class whose probability is compared. None: the success, or else the second of two
-            classes.
+            The class whose probability is compared. None: the success, or else the second.
         name : str, default=None
             The model's name in the legend. None: its class name.
         ax : Axes or two of them, default=None

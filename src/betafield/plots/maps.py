@@ -39,9 +39,9 @@ def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
 
 
 def draw_levels(axes: list[Axes], field: Shown, show_places: bool) -> None:
-    """Draw one map of the mean per level, with shared colours; on a single one of axes, the first.
+    """Draw one map of the mean per level, for as many levels as there are axes.
 
-    Contours are at the same values too.
+    All share colours and contour values.
     """
     assert field.by is not None
     means, (x, y) = field.mean[..., : len(axes)], field.grid

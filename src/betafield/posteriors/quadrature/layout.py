@@ -1,7 +1,6 @@
 """Constants of the quadrature, and the layout of the arrays that its kernels share.
 
-These are a few flat arrays, because compiled calls with tuples of arrays spend time on reference
-counts:
+These are a few flat arrays, because compiled calls with tuples of arrays count references:
 
 - `table`: everything that does not depend on rows, in the parts named by the constants below;
 - `terms` (4, ·): the row's amounts on the lattice, its factors e^shift and their trials, and its
@@ -23,8 +22,7 @@ REACH = CELLS * STEP
 LEVELS = 5
 # Spacing of nodes in standard deviations of u, and as a share of the distance to a singularity.
 SPACING, SHARE = 0.75, 0.125
-# From this curvature on, a Taylor series of this order is used for the whole row, up to this
-# distance.
+# From this curvature on, a Taylor series of this order serves a whole row, up to this distance.
 NARROW, ORDER, RADIUS = 300.0, 12, 0.9
 # If the spacing is fine enough, even and odd nodes agree to this; the error is at most its square.
 AGREE = 2e-4

@@ -441,8 +441,7 @@ def _derivatives(
     for k in range(int(state[POLYNOMIALS])):
         if terms[3, k] != 0.0:
             near = polynomial_slope(polys, k, e)
-            # A finite difference is enough: the curvature only guides the steps and sets the
-            # spacing.
+            # A difference is enough: curvature only guides the steps and sets the spacing.
             far = polynomial_slope(polys, k, e * (1.0 + 1e-5))
             first += terms[3, k] * near
             second += terms[3, k] * (far - near) / 1e-5
