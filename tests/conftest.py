@@ -1,8 +1,8 @@
-"""Settings of all tests: how many cases, the same in every run but the long one.
+"""Settings of all tests: the number of cases, which are the same in every run but the long one.
 
-`make test` takes a sixth of the generated cases that a test says, and of matrices marked
-`sampled` a sixth of the cases, in which every value of every parameter is met; `make test-long`
-twice as many generated cases as said, new ones each time, and every case of every matrix.
+`make test` runs a sixth of the generated cases that a test asks for, and a sixth of the cases of
+matrices marked `sampled`, chosen so that every value of every parameter occurs. `make test-long`
+runs twice as many generated cases, new ones each time, and every case of every matrix.
 """
 
 import gc
@@ -17,23 +17,23 @@ settings.register_profile(
     "betafield", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("plain", settings.get_profile("betafield"), max_examples=10)
-# Chosen by --hypothesis-profile. What fails is printed with the line that repeats it.
+# Chosen by --hypothesis-profile. Failures are printed with the line that reproduces them.
 settings.register_profile(
     "long", settings.get_profile("betafield"), derandomize=False, print_blob=True
 )
-QUICK, FEWEST, MORE = 1 / 6, 5, 2  # the share of cases in quick runs, and times in long ones
+QUICK, FEWEST, MORE = 1 / 6, 5, 2  # the share of cases in quick runs, and the factor in long ones
 
-# Kernels as plain Python are run for their lines to be seen; compiled ones meet all cases.
+# Kernels run as plain Python to measure coverage only; all cases run with compiled ones.
 PLAIN = bool(numba.config.DISABLE_JIT)
 settings.load_profile("plain" if PLAIN else "betafield")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those marked `long` are taken out
+@pytest.hookimpl(tryfirst=True)  # before tests marked `long` are deselected
 def pytest_collection_modifyitems(items):
-    """Choose cases; and do not watch the lines of generated ones.
+    """Choose cases, and do not measure the coverage of generated ones.
 
-    That would take half as long again, for few lines more. What they alone would run is not
-    covered, so `--cov-fail-under` asks for more than it says.
+    That would take half as long again for few more lines. Lines that only they run count as not
+    covered, so `--cov-fail-under` demands more than it says.
     """
     generated = [
         item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
@@ -53,26 +53,26 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Take modules and tests out of later searches for garbage: they stay to the end."""
+    """Exempt modules and tests from garbage collection, because they stay to the end."""
     gc.collect()
     gc.freeze()
 
 
 def as_many(said):
-    """Return how many of the generated cases that a test says are taken in quick runs."""
+    """Return how many generated cases run in quick runs, given the number a test asks for."""
     return min(said, max(FEWEST, round(QUICK * said)))
 
 
 def take(test, cases):
-    """Change the number of cases, also where a test says its own; there is no public way."""
+    """Change a test's number of cases, even if it sets its own; there is no public way."""
     said = test._hypothesis_internal_use_settings
     test._hypothesis_internal_use_settings = settings(said, max_examples=cases(said.max_examples))
 
 
 def sampled(matrix):
-    """Return a sixth of the cases of a matrix, and more until every value is met.
+    """Return a sixth of the cases of a matrix, and more until every value occurs.
 
-    Always the same ones, whatever else there is: in the order of a hash of their names.
+    They are chosen by a hash of their names, so they do not depend on other tests.
     """
     met, chosen, least = set(), [], QUICK * len(matrix)
     for item in sorted(matrix, key=lambda item: hashlib.sha256(item.name.encode()).digest()):

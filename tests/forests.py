@@ -1,4 +1,4 @@
-"""Models whose forests build indexes, and keep them apart, at the sizes of small data too."""
+"""Models whose forests build separate indexes even for small data."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ ANY_LIMITS = pytest.mark.parametrize("limits", [None, SMALL], ids=["as shipped",
 def empty(limits, classes, **options):
     """Return a model of windows without trials whose forest has these limits.
 
-    None: one that has learned nothing, as users make it.
+    None: an unfitted model, as users make it.
     """
     if limits is None:
         return SmoothBetaClassifier(**options)

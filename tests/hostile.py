@@ -1,12 +1,12 @@
 """Hostile calls: every public callable with one or two arguments that nobody should give.
 
-Each case takes a call that is right, puts strange values in the place of one or two arguments, and
-asks that the call either works or is refused by the name of an argument; that no warning leaks,
-no model is changed by what fails, no input is written to, and nothing is raised from inside.
+Each case takes a valid call, replaces one or two arguments by strange values, and requires that the
+call either works or is refused with the name of an argument; and that no warning leaks, no failure
+changes a model, no input is modified, and no internal error is raised.
 
     python tests/hostile.py 20000 0
 
-runs so many cases from a seed, in a process that may neither hang nor take all memory.
+runs this many cases from a seed, in a process with limits on time and memory.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ SECONDS_OF_WORK = 60.0
 
 
 class TooLong(BaseException):
-    """A call that took more processor time than any should."""
+    """A call that took too much processor time."""
 
 
 @dataclass
 class Report:
-    """What became of the cases; `findings` are those that broke a rule, and how to repeat them."""
+    """The results of the cases; `findings` are those that broke a rule, and how to repeat them."""
 
     cases: int = 0
     worked: int = 0
@@ -64,7 +64,7 @@ class Report:
 
 
 def run(cases, seed, calls=CALLS):
-    """Return a Report of so many cases, drawn from the seed."""
+    """Return a Report of this many cases, drawn from the seed."""
     report, rng = Report(), random.Random(seed)
     for _ in range(cases):
         name = rng.choice(sorted(calls))
@@ -75,7 +75,7 @@ def run(cases, seed, calls=CALLS):
 
 
 def judge(report, name, call, hostile, seconds=SECONDS_OF_WORK):
-    """Make one call, and note what became of it."""
+    """Make one call, and record the result."""
     given = {**call.arguments(), **{place: VALUES[value]() for place, value in hostile.items()}}
     before = {place: frozen(value) for place, value in given.items()}
     subject = call.of() if call.of else None
@@ -102,7 +102,7 @@ def attempted(call, subject, given):
     names, problem, failed = call.names + call.also, None, True
     with warnings.catch_warnings(record=True) as told, np.errstate(all="warn", under="ignore"):
         warnings.simplefilter("error")
-        warnings.simplefilter("always", UserWarning)  # which may be meant for people
+        warnings.simplefilter("always", UserWarning)  # which may be meant for users
         try:
             call.what(subject, **given)
             failed = False
@@ -115,7 +115,7 @@ def attempted(call, subject, given):
 
 
 def judged(error, names):
-    """Return what is wrong with how a call was refused, if anything."""
+    """Return what is wrong with the refusal of a call, if anything."""
     message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     inside = INSIDE.search(message)
     if isinstance(error, NotFittedError) or (inside is None and named(message, names)):
@@ -135,7 +135,7 @@ def where(error):
 
 
 def frozen(value):
-    """Return what a value holds, so that it can be compared with what it holds later."""
+    """Return the contents of a value, to be compared with its contents later."""
     if isinstance(value, np.ma.MaskedArray):
         return frozen(value.data), frozen(np.ma.getmaskarray(value))
     if isinstance(value, np.ndarray):
@@ -149,7 +149,7 @@ def frozen(value):
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Stop a call that takes too much time of the processor, and a process that stands still."""
+    """Stop a call that takes too much processor time, and a process that hangs."""
 
     def too_long(*_):
         raise TooLong
@@ -166,7 +166,7 @@ def limited(seconds):
 
 
 def right(calls=CALLS):
-    """Return the calls that fail with the arguments that are right: there must be none."""
+    """Return the calls that fail with valid arguments: there must be none."""
     failed = []
     for name, call in calls.items():
         report = Report()
@@ -176,7 +176,7 @@ def right(calls=CALLS):
 
 
 def main(cases, seed, pattern=""):
-    """Run calls of such a name in a directory and within a memory of their own."""
+    """Run the calls whose names match, in their own directory and with limited memory."""
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         prepared()

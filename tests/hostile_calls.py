@@ -1,4 +1,4 @@
-"""Calls of every public callable that are right, for hostile values to be put into."""
+"""Valid calls of every public callable, into which hostile values are put."""
 
 import copy
 from dataclasses import KW_ONLY, dataclass
@@ -36,10 +36,10 @@ PAIRS = np.tile([0.1, 0.9], (T, 1))
 
 @dataclass(frozen=True)
 class Call:
-    """A call that is right: what is called, with fresh arguments, and what must stay the same.
+    """A valid call: the callable, fresh arguments, and the state that must not change.
 
-    `state` of what is called tells what it knows; where it `learns`, it may only stay the same
-    if the call fails.
+    `state` returns what the object knows; if the call `learns`, it must stay the same only if the
+    call fails.
     """
 
     what: object
@@ -61,7 +61,7 @@ def _put(name, call):
 
 
 def _kept(name, make):
-    """Return a copy of what is made once, for making it takes long."""
+    """Return a copy of an object that is made only once, because that takes long."""
     if name not in _KEPT:
         _KEPT[name] = make()
     return copy.deepcopy(_KEPT[name])
@@ -195,7 +195,7 @@ def _method(make, name, state=None, learns=False, also=(), **arguments):
 
 
 def _function(what, also=(), **arguments):
-    """Return a call of a function; an error may speak of what is `also` named."""
+    """Return a call of a function; errors may also name the arguments in `also`."""
     return Call(
         lambda _, **given: what(**given),
         lambda: {key: value() if callable(value) else value for key, value in arguments.items()},
@@ -214,7 +214,7 @@ def prepared():
     _experiment().save("experiment.beta")
     _bandit().save("bandit.beta")
     _tracker().save("tracker.beta")
-    # No argument has the name of a file, or an error that names the file would do.
+    # No argument is named like a file, because otherwise an error naming the file would pass.
     table = pd.DataFrame({"x": X[:, 0], "y": Y, "n": 2, "a": "text"})
     table.to_csv("table.csv", index=False)
     table.to_parquet("table.parquet", index=False)
@@ -326,7 +326,7 @@ def _estimator_calls():
         area = {"X": _array(X), "weights": _array(np.ones(T)), "by": _array(Y)}
         _put(f"{name}.average{kind}", _method(make, "average", _knows, **area))
         two = {"X1": _array(X[:3]), "X2": _array(X[3:]), "weights1": None, "weights2": None}
-        # scikit-learn warns of names of X, whatever the argument is called.
+        # scikit-learn's warnings about names mention X, whatever the argument is called.
         _put(f"{name}.contrast{kind}", _method(make, "contrast", _knows, also=("X",), **two))
         slope = {"X": _array(X), "feature": 0, "size": 20, "random_state": 0}
         _put(f"{name}.slope{kind}", _method(make, "slope", _knows, **slope))
@@ -457,7 +457,7 @@ def _room_calls():
         "testing.coverage",
         _function(
             testing.coverage,
-            ("bounds",),  # of the model
+            ("bounds",),  # the model's
             function=lambda: lambda P: P[:, 0],
             d=1,
             t=8,
@@ -578,7 +578,7 @@ def _posterior_calls():
         ):
             _put(f"{kind}.{ask}", _method(make, ask, state, **{name: value}))
         if kind == "Dirichlet":
-            continue  # it has no success to be distorted
+            continue  # without a success, there is nothing to distort
         _put(
             f"{kind}.under",
             Call(

@@ -1,4 +1,4 @@
-"""Calls of a study's client that are right, against a server process of their own."""
+"""Valid calls of a study's client, against a server in its own process."""
 
 import atexit
 import contextlib
@@ -18,18 +18,18 @@ SPACE = {"x": (0.0, 1.0), "y": (-1.0, 1.0)}
 
 @cache
 def served():
-    """Start a server when it is first needed, which ends with this process."""
+    """Start a server on first use; it ends with this process."""
     stack = contextlib.ExitStack()
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     server = stack.enter_context(Server(Path(folder) / "study.db", "--rate", "1000000"))
-    # What is registered last is called first: the server ends before the nursery that it is from.
+    # Handlers run in reverse order: the server must end before the nursery that started it.
     atexit.register(stack.close)
     return server
 
 
 @cache
 def study():
-    """Return a study in which a trial is pending."""
+    """Return a study with a pending trial."""
     made = _created("hostile", SPACE, EVEN["goal"])
     made.ask()
     return made
@@ -42,12 +42,12 @@ def _created(name, space, goal):
 
 
 def known(asked):
-    """Return all that the server knows of a study."""
+    """Return all that the server knows about a study."""
     return repr(asked.trials())
 
 
 def calls(function, method):
-    """Return the calls by name; `function` and `method` make them."""
+    """Return calls by name, made by `function` and `method`."""
     return {
         "Study": function(
             lambda **given: Study(**given).close(),

@@ -1,4 +1,4 @@
-"""Values that nobody should give, made anew each time."""
+"""Values that nobody should give, made afresh each time."""
 
 import datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ import scipy.sparse
 
 from betafield import SmoothBetaClassifier, posteriors
 
-T = 8  # rows of the calls that are right
+T = 8  # rows of the valid calls
 
 
 def _endless():

@@ -1,7 +1,7 @@
-"""Compile what most tests need, and leave it on disk: `python tests/kernels.py`.
+"""Compile the kernels that most tests need, and leave them on disk: `python tests/kernels.py`.
 
-Processes that start together compile the same kernels, each for itself; after this they find them.
-Trials as they are and trials with contexts need other kernels, and have a process each.
+Otherwise processes that start together would each compile the same kernels. Trials without and with
+contexts need different kernels, and get one process each.
 """
 
 import subprocess
@@ -11,13 +11,13 @@ import numpy as np
 
 from betafield import SmoothBetaClassifier, contexts
 
-# Fewer trials and questions need no kernels; counts are held in as few bytes as will do.
+# Fewer trials or queries would not need the kernels; counts use the smallest type that fits.
 T = 3_000
 MOST = [1, 2**10, 2**20, 2**40]
 
 
 def fits(kind):
-    """Return models, and what each is taught beside points and outcomes."""
+    """Return models, and their arguments beside points and outcomes."""
     rng = np.random.default_rng(0)
     if kind == "plain":
         return [
@@ -52,7 +52,7 @@ def compile_for(kind):
             posterior = model.posterior(X[:5, :d])
             posterior.mean(), posterior.pdf(0.5), posterior.interval(), posterior.sample(2)
     if kind == "plain":
-        level = rng.integers(0, 40, T)  # of a category, and of a feature that has few values
+        level = rng.integers(0, 40, T)  # of a category, and of a feature with few values
         SmoothBetaClassifier(categorical_features=[1]).fit(np.column_stack([X[:, 0], level]), y)
         SmoothBetaClassifier().fit(np.column_stack([X[:, 0], level]), y)
 

@@ -1,9 +1,8 @@
-"""Saves that are killed at a chosen step: there is always the old file or the new one.
+"""Saves that are killed at a chosen step: there is always either the old file or the new one.
 
-A process counts what it asks of the system on its way to a saved file (to create, to lock, to
-write, to put on disk, to rename, to remove) and ends itself by SIGKILL just before a chosen step.
-So every step is met, and none depends on how busy the machine is. The next save into the folder
-clears away what was left. Nothing here needs pytest.
+A process counts its system calls on the way to a saved file (create, lock, write, sync, rename,
+remove) and kills itself with SIGKILL just before a chosen one. So every step is met, however busy
+the machine is. The next save into the folder clears away what was left. Nothing here needs pytest.
 """
 
 import contextlib
@@ -27,22 +26,22 @@ from betafield import SmoothBetaClassifier
 from betafield.cli import main
 from betafield.decisions import Experiment, Maximize
 
-# Bytes that one step writes.
+# Bytes written per step.
 BLOCK = 1 << 12
 FIELDS = ("kills", "old", "new", "torn", "left", "litter", "steps")
 
 
-# Two states of each kind, and how each is saved ----------------------------------------------
+# Two states of each kind, and their saves ----------------------------------------------------
 
 
 def model(which):
-    """Return what saves a model: one of two, which take several writes."""
+    """Return the save of one of two models, which takes several writes."""
     X = np.random.default_rng(which).uniform(size=(1000, 2))
     return SmoothBetaClassifier(0.1, bounds=[(0, 1)] * 2).fit(X, X[:, 0] < 0.5).save
 
 
 def experiment(which):
-    """Return what saves an experiment: one of two."""
+    """Return the save of one of two experiments."""
     made = Experiment({"dose": (0.0, 1.0)}, Maximize(), random_state=0)
     for row in range(3 + which):
         made.tell({"dose": row / 8}, row % 2 == 0)
@@ -50,7 +49,7 @@ def experiment(which):
 
 
 def command(which):
-    """Return what writes a table: one of two, of several blocks."""
+    """Return a function that writes one of two tables of several blocks."""
 
     def save(path):
         asked = path.parent / "asked.beta"
@@ -70,13 +69,13 @@ KINDS = {"model.beta": model, "some.experiment": experiment, "told.csv": command
 
 
 class Steps:
-    """Counts steps, and ends the process before the one of this number."""
+    """Counts steps, and kills the process before the one with this number."""
 
     def __init__(self, last=None):
         self.taken, self.last = 0, last
 
     def counted(self, call):
-        """Return the same call, as a step."""
+        """Return the same call, counted as a step."""
 
         @functools.wraps(call)
         def step(*arguments, **named):
@@ -89,7 +88,7 @@ class Steps:
 
     @contextlib.contextmanager
     def watching(self):
-        """Count what is asked of the system meanwhile, all of which is done."""
+        """Count system calls, which are still made."""
         calls = [(os, name) for name in ("open", "fsync", "fchmod", "replace", "unlink")]
         with contextlib.ExitStack() as stack:
             for where, name in [*calls, (fcntl, "flock")]:
@@ -100,21 +99,21 @@ class Steps:
             yield
 
     def opened(self, plain, number, mode):
-        """Return an open file; to write a block of it is a step."""
+        """Return an open file; writing a block to it is a step."""
         if "w" not in mode:
             return plain(number, mode)
         return io.BufferedWriter(Blocks(number, self), BLOCK)
 
 
 class Blocks(io.FileIO):
-    """A file that takes one block at a time."""
+    """A file that accepts one block at a time."""
 
     def __init__(self, number, steps):
         super().__init__(number, "w")
         self.put = steps.counted(super().write)
 
     def write(self, data):
-        """Write as much as is taken, and return how much that is."""
+        """Write as much as is accepted, and return how much that is."""
         return self.put(memoryview(data)[:BLOCK])
 
 
@@ -122,7 +121,7 @@ class Blocks(io.FileIO):
 
 
 def killed(save, path, step=None):
-    """Save in a process that ends before this step, and return how many it took if it did not."""
+    """Save in a process killed before this step; without one, return the number of steps."""
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
@@ -141,7 +140,7 @@ def killed(save, path, step=None):
 
 
 class Case:
-    """A kind of file, whose old and new states are known."""
+    """A kind of file with a known old and new state."""
 
     def __init__(self, folder, name, make):
         self.path = folder / name
@@ -153,19 +152,19 @@ class Case:
         self.kept = {path.name for path in folder.iterdir()} | {name}
 
     def saved(self, save):
-        """Return the file as it is saved."""
+        """Return the contents of the saved file."""
         save(self.path)
         return self.path.read_bytes()
 
     def litter(self):
-        """Return how many files there are that nobody asked for."""
+        """Return the number of unexpected files."""
         return len({path.name for path in self.path.parent.iterdir()} - self.kept)
 
     def after_kill(self, step, is_fresh):
-        """Return what a kill before this step leaves: old, new or torn, and a file beside or not.
+        """Return what a kill before this step leaves: old, new or torn, and any temporary file.
 
-        If it is fresh, there was no old file, and there may be none; such a save is a step shorter,
-        for no mode is kept.
+        If it is fresh, there was no old file, and there may be none; such a save has one step
+        fewer, because there is no mode to keep.
         """
         old = self.saved(self.saves[0])
         if is_fresh:
@@ -179,7 +178,7 @@ class Case:
 
 
 def run(folder, seed, n):
-    """Write what n kills of all kinds left; every step of a kind comes before any comes again."""
+    """Write the results of n kills of all kinds; every step is killed once before any repeats."""
     chance, counts = random.Random(seed), Counter(dict.fromkeys(FIELDS, 0))
     cases = []
     for name, make in KINDS.items():
@@ -198,14 +197,14 @@ def run(folder, seed, n):
 
 
 def killed_saves(n, seed=0):
-    """Kill n saves of models, experiments and outputs of commands, and return what that left.
+    """Kill n saves of models, experiments and tables, and return the results.
 
     Returns
     -------
     dict
         `kills`; how many left the `old` file, the `new` one, or something else (`torn`); how many
-        `left` a file beside; how many such files there were after the next save (`litter`); and
-        how many different `steps` there are, all of which are met if n is three times as many.
+        `left` a temporary file; how many such files remained after the next save (`litter`); and
+        the number of different `steps`, all of which are met if n is at least three times that.
     """
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         command = [sys.executable, "-m", "tests.killing", folder, str(seed), str(n)]

@@ -1,4 +1,4 @@
-"""Print the lowest release of each dependency that pyproject.toml allows, as constraints of pip.
+"""Print the lowest release of each dependency that pyproject.toml allows, as pip constraints.
 
 Run by `make test-lowest`, with any Python that the library supports and without other packages.
 """
@@ -8,7 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-# Lower releases than these have no wheels for the Python that runs this.
+# Older releases have no wheels for the Python that runs this.
 WHEELS = {(3, 13): {"numpy": "2.1.0"}, (3, 14): {"numpy": "2.3.2"}}
 EXTRAS = ("cli", "files")
 

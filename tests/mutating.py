@@ -1,13 +1,13 @@
-"""Stored models, changed at random: each must be refused, or be as sound as any that was learned.
+"""Stored models, changed at random: each must be refused, or be as sound as a learned one.
 
-Half of the changes are of values and arrays and are signed anew, half are of bytes, some of which
-are signed anew too. Every change follows from a seed and its number, so that one can be repeated:
+Half of the changes are to values and arrays, with a new checksum; the other half are to bytes, some
+with a new checksum too. Every change follows from a seed and its number, so it can be repeated:
 
     python -m tests.mutating SEED NUMBER
 
-tells what it did. Changed files are loaded in a process of its own, with a limit to its memory; if
-one of them brings it down, that is counted, and the next process goes on behind it. Nothing here
-needs pytest, and nothing depends on how busy the machine is.
+shows what it did. Changed files are loaded in a separate process with limited memory; if one of
+them crashes it, that is counted, and another process continues after it. Nothing here needs pytest,
+and nothing depends on how busy the machine is.
 """
 
 import contextlib
@@ -33,14 +33,14 @@ from betafield import SmoothBetaClassifier, contexts, load
 
 ROOT = Path(__file__).parents[1]
 KIND = "SmoothBetaClassifier"
-# Bytes that loading and asking may take beyond what the process has before.
+# Bytes that loading and querying may take beyond the initial memory of the process.
 MEMORY = 256 << 20
-# Where files need not wait for a disk, if there is such a place.
+# A folder in memory, if there is one.
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 FIELDS = ("refused", "sound", "unsound", "crashed", "unchanged")
 
 
-# A second writer and reader of the format, by the description of it alone --------------------
+# A second writer and reader of the format, from its description alone -------------------------
 
 
 def forged(values, arrays, kind=KIND, version=2, text=None, layout=None):
@@ -66,12 +66,12 @@ def parsed(data):
     return header["values"], arrays
 
 
-# What is changed ---------------------------------------------------------------------------
+# Files to change ---------------------------------------------------------------------------
 
 
 @functools.cache
 def small():
-    """Return models of all kinds, all of them small."""
+    """Return small models of all kinds."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 9, size=(12, 2)) / 8, rng.integers(0, 2, size=12)
     half = rng.integers(1, 4, 12) / 2
@@ -93,12 +93,12 @@ def small():
         **found(),
     }
     for name in ("line", "exact"):
-        models[name].predict_proba(models[name].windows_.places[0].axes.T)  # nothing waits
+        models[name].predict_proba(models[name].windows_.places[0].axes.T)  # no batch is pending
     return models
 
 
 def found():
-    """Return default models in which there is all that can be found: `what_is_found` says what."""
+    """Return default models that cover everything listed by `what_is_found`."""
     rng = np.random.default_rng(0)
     level = np.repeat(np.arange(12), 8)
     x = np.column_stack([level / 7, rng.random(96)])
@@ -128,7 +128,7 @@ def found():
 
 
 def what_is_found(model):
-    """Return what a default model is made of."""
+    """Return the parts of a default model."""
     every = model.field_.serving[0]
     units = {unit for each in every for one in each.components for unit in one.scale}
     has = {
@@ -147,7 +147,7 @@ def originals():
         return [(model.save(path), path.read_bytes())[1] for model in small().values()]
 
 
-# How ---------------------------------------------------------------------------------------
+# Changes -----------------------------------------------------------------------------------
 
 # fmt: off
 WORDS = [None, True, False, -1, 0, 1, 2, 3, 4, 12, 2**31, 2**62, 2**63, 10**40, -0.5, 0.1, 1.0,
@@ -160,27 +160,27 @@ WHOLES = [-1, 0, 1, 2, 3, 4, 5, 100, 127, 2**15 - 1, 2**31 - 1, 2**40, 2**62, 2*
 
 
 class Mutator:
-    """Changes of files, by chance."""
+    """Random changes of files."""
 
     def __init__(self, seed, number):
         self.chance = random.Random(f"{seed} {number}")
 
     def mutated(self, data, number, others):
-        """Return a file changed: signed anew if the number is odd."""
+        """Return a changed file, with a new checksum if the number is odd."""
         return self.signed(data) if number % 2 else self.unsigned(data, others)
 
     def signed(self, data):
-        """Return a file with other values or arrays."""
+        """Return a file with changed values or arrays."""
         values, arrays = parsed(data)
         ways = [self.word, self.word, self.cell, self.cell, self.column]
         ways += [self.counted, self.shape, self.part]
         for _ in range(self.chance.choice([1, 1, 1, 2, 3])):
-            with contextlib.suppress(Exception):  # what one has changed may be too odd for another
+            with contextlib.suppress(Exception):  # one change may leave values too odd for another
                 self.chance.choice(ways)(values, arrays)
         return forged(values, arrays)
 
     def unsigned(self, data, others):
-        """Return a file with other bytes, of which some are signed anew."""
+        """Return a file with changed bytes, in some cases with a new checksum."""
         chance = self.chance
         data, at = bytearray(data), chance.randrange(len(data))
         how, n = chance.randrange(5), chance.choice([1, 2, 8, 64])
@@ -211,7 +211,7 @@ class Mutator:
             chosen[key] = self.chance.choice(WORDS)
 
     def filled(self, arrays):
-        """Return the name of an array that has cells."""
+        """Return the name of an array with cells."""
         return self.chance.choice([name for name, array in arrays.items() if array.size])
 
     def cell(self, _, arrays):
@@ -224,7 +224,7 @@ class Mutator:
         array.flat[self.chance.randrange(array.size)] = 1 if kind.kind == "b" else value
 
     def column(self, _, arrays):
-        """Scale all numbers of an array, or turn them round."""
+        """Scale all numbers of an array, or reverse them."""
         array = arrays[self.filled(arrays)]
         if array.dtype.kind == "f":
             array[...] = array * self.chance.choice([0.0, -1.0, 0.5, 1e-200, 1e200, np.nan])
@@ -232,7 +232,7 @@ class Mutator:
             array[...] = np.roll(array, 1)
 
     def counted(self, values, arrays):
-        """Count more trials at a place, and say so."""
+        """Count more trials at a place, and change the totals accordingly."""
         ends = (".counts", ".held")
         name = self.chance.choice([name for name in arrays if name.endswith(ends)])
         arrays[name] = arrays[name].astype(np.int64)
@@ -244,7 +244,7 @@ class Mutator:
             values["seen"][1] += more * 2**32
 
     def shape(self, _, arrays):
-        """Change the shape, the kind or the name of an array."""
+        """Change the shape, the type or the name of an array."""
         name = self.filled(arrays)
         array, how = arrays[name], self.chance.randrange(6)
         if how == 0:
@@ -261,7 +261,7 @@ class Mutator:
             arrays[self.chance.choice(list(arrays))] = arrays.pop(name)
 
     def part(self, values, arrays):
-        """Leave places out, or have them twice."""
+        """Remove places, or duplicate them."""
         if "parts" in values:
             self.some_places(values, arrays)
             return
@@ -279,7 +279,7 @@ class Mutator:
         values["seen"] = [2 * number for number in values["seen"]]
 
     def some_places(self, values, arrays):
-        """Leave places of a process out, or move them, and say how many trials remain."""
+        """Remove or move places of a process, and change the totals accordingly."""
         name = self.chance.choice([name for name in arrays if name.endswith(".points")])
         kind = name.removesuffix(".points")
         kept = self.chance.choice([slice(1), slice(2), slice(None, None, 2), slice(None)])
@@ -296,14 +296,14 @@ class Mutator:
 
 
 def containers(values):
-    """Return all lists and dicts in values that hold something."""
+    """Return all lists and dicts in values that are not empty."""
     if not isinstance(values, dict | list) or not values:
         return []
     inside = values.values() if isinstance(values, dict) else values
     return [values, *(found for each in inside for found in containers(each))]
 
 
-# What comes of it --------------------------------------------------------------------------
+# Results -----------------------------------------------------------------------------------
 
 
 def outcome(path):
@@ -324,7 +324,7 @@ def outcome(path):
 
 
 def require_sound(model, path):
-    """Raise unless a model answers, with probabilities, and can be saved and loaded again."""
+    """Raise unless a model answers with probabilities, and can be saved and loaded again."""
     points = np.resize([[0.5], [0.0], [3.0]], (n_points(model.prior), 1))
     points = points * np.ones(model.n_features_in_)
     before = answers(model, points)
@@ -335,13 +335,13 @@ def require_sound(model, path):
 
 
 def n_points(prior):
-    """Return at how many points a prior can be asked for: it may have a number for each."""
+    """Return the number of points at which a prior can be queried: it may have one value each."""
     sizes = [np.size(part) for part in prior] if isinstance(prior, list | tuple) else []
     return max(sizes) if set(sizes) - {1} else 3
 
 
 def answers(model, points):
-    """Return what a model says at points, all of which are numbers that can be."""
+    """Return a model's answers at points; raise unless all are possible values."""
     posterior = model.posterior(points)
     low, high = posterior.interval(0.9)
     found = [np.asarray(each) for each in (posterior.mean(), low, high)]
@@ -358,11 +358,11 @@ def answers(model, points):
     return [*found, spread]
 
 
-# In a process of its own -------------------------------------------------------------------
+# In a separate process ---------------------------------------------------------------------
 
 
 def run(folder, seed, start, stop):
-    """Load changed files from `start` to `stop`, and say each number and what came of it."""
+    """Load changed files from `start` to `stop`, and report each number and result."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     files, path = originals(), Path(folder, "model")
@@ -387,7 +387,7 @@ def run(folder, seed, start, stop):
 
 
 def say(value):
-    """Write a line, at once: the process may end with the next file."""
+    """Write a line at once, because the process may end with the next file."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
@@ -398,20 +398,20 @@ def mutation(files, seed, number):
 
 
 def peak():
-    """Return the largest memory of this process so far, in bytes."""
+    """Return the peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def mutations(n, seed=0, start=0):
-    """Load changed files from `start` to n, and return counts of what came of them.
+    """Load changed files from `start` to n, and return counts of the results.
 
     Returns
     -------
     dict
-        `refused`, `sound`, `unsound` (it loads, and then fails or answers what cannot be),
-        `crashed` (the process ended, or an error came that is no ValueError about the path),
-        `unchanged`, `memory` (bytes beyond those before), and `failures`: number and traceback of
-        each file that was unsound or crashed.
+        `refused`, `sound`, `unsound` (it loads, and then fails or gives impossible answers),
+        `crashed` (the process ended, or raised anything but a ValueError about the path),
+        `unchanged`, `memory` (bytes beyond the initial ones), and `failures`: number and traceback
+        of each file that was unsound or crashed.
     """
     counts, memory, failures, number = Counter(dict.fromkeys(FIELDS, 0)), 0, [], start
     while number < n:
@@ -438,7 +438,7 @@ def mutations(n, seed=0, start=0):
 
 
 def tell(seed, number):
-    """Print what one change does."""
+    """Print the effect of one change."""
     warnings.simplefilter("ignore")
     files = originals()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""scikit-learn's checks of estimators, none of which may skip itself."""
+"""scikit-learn's checks of estimators, none of which may be skipped."""
 
 import os
 import subprocess
@@ -8,15 +8,14 @@ from unittest import SkipTest
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-# Skips itself unless SciPy was imported in another mode: it is run in a process of its own.
+# This is skipped unless SciPy was imported in another mode, so it runs in a separate process.
 ELSEWHERE = "check_array_api_input"
 
 
 def checked(*models, long=()):
-    """Return the mark that gives a test every estimator and check of these models.
+    """Return the mark that runs a test for every estimator and check of these models.
 
-    Those of `long` are checked in long runs only, and so are checks done again on memory that
-    cannot be written.
+    Models in `long` are checked in long runs only, and so are repeats on read-only memory.
     """
     checks = parametrize_with_checks([*models, *long])
     pairs = [
@@ -28,14 +27,14 @@ def checked(*models, long=()):
 
 
 def marks(estimator, check, long):
-    """Return marks of a check; its lines are covered by our own tests."""
+    """Return the marks of a check; coverage comes from our own tests."""
     is_again = check.keywords.get("readonly_memmap", False)
     is_long = is_again or any(estimator is each for each in long)
     return [pytest.mark.no_cover, *([pytest.mark.long] if is_long else [])]
 
 
 def run(estimator, check):
-    """Run a check, which must not skip itself."""
+    """Run a check, which must not be skipped."""
     try:
         check(estimator)
     except SkipTest as reason:
@@ -43,7 +42,7 @@ def run(estimator, check):
 
 
 def run_elsewhere(*kinds):
-    """Run the check that is left, for estimators of these classes, where SciPy knows array API."""
+    """Run the remaining check for these classes, with SciPy's array API switched on."""
     names = ", ".join(f"{kind.__module__}:{kind.__name__}" for kind in kinds)
     code = (
         "from importlib import import_module\n"
@@ -65,5 +64,5 @@ def run_elsewhere(*kinds):
     )
     assert found.returncode == 0, found.stderr
     checks = [check.func.__name__ for _, check in estimator_checks_generator(kinds[0]())]
-    expected = len(kinds) if ELSEWHERE in checks else 0  # scikit-learn has it from 1.9 on
+    expected = len(kinds) if ELSEWHERE in checks else 0  # scikit-learn has it since 1.9
     assert found.stdout.split() == ["done"] * expected

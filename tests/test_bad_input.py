@@ -1,4 +1,4 @@
-"""Bad input: the error says where, what and which rule; the model stays as it was."""
+"""Bad input: the error says where, what and which rule; the model stays unchanged."""
 
 import functools
 
@@ -29,7 +29,7 @@ def with_cell(row, column, value):
 
 
 def knowledge(model):
-    """Return all that the model holds, and what it answers, to the bit."""
+    """Return the model's contents and its answers, to the bit."""
     asked = SmoothBetaClassifier()
     asked.__dict__.update({**vars(model), "prior": (1.0, 1.0), "n_jobs": None})
     posterior = asked.posterior(X)

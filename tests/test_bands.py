@@ -1,4 +1,4 @@
-"""Guaranteed intervals: against exact probabilities of all outcomes, and other people's bounds."""
+"""Guaranteed intervals: against exact probabilities of all outcomes, and published bounds."""
 
 import itertools
 import math
@@ -70,7 +70,7 @@ def test_bounds_hold_the_mean_of_trials_that_are_not_alike(p, error):
     assert chance[high < mean - slack].sum() <= 0.5 * error + slack
 
 
-# All outcomes there can be -----------------------------------------------------------------
+# All possible outcomes ---------------------------------------------------------------------
 
 PLACES = np.array([[0.1], [0.35], [0.4], [0.9]])
 HELD = np.array([2, 4, 3, 4])
@@ -83,7 +83,7 @@ FUNCTIONS = {
 
 
 def chances_of_misses(function, lipschitz, level, context, sharing, simultaneous):
-    """Return the exact probability of a miss at each query, and of any, over all outcomes."""
+    """Return the exact probability of a miss at each query, and of any miss, over all outcomes."""
     under = np.broadcast_to([0.0, 1.0] if context is None else context, (4, 2))
     success = contexts.probability(under, function(PLACES[:, 0]))
     truth = function(QUERIES[:, 0])
@@ -121,7 +121,7 @@ CONTEXTS = {
 }
 
 
-# Ten seconds each of the exact ones, a second each of the others.
+# The exact ones take ten seconds each, the others one second.
 LONG = pytest.mark.long
 
 
@@ -147,7 +147,7 @@ def test_the_exact_probabilities_see_a_lipschitz_constant_that_is_too_small():
     assert at_each.max() > 0.2
 
 
-# What bands are made of --------------------------------------------------------------------
+# Parts of bands ----------------------------------------------------------------------------
 
 
 def bands(metric, d, t, simultaneous=True):
@@ -160,7 +160,7 @@ def bands(metric, d, t, simultaneous=True):
 def test_there_are_no_more_windows_than_are_paid_for(metric, d, t):
     rng = np.random.default_rng(d)
     order = {"euclidean": 2, "chebyshev": np.inf, "manhattan": 1}[metric]
-    points = rng.integers(0, 4, (t, d)) / 4.0  # a grid: trials on the borders of windows
+    points = rng.integers(0, 4, (t, d)) / 4.0  # a grid puts trials on the borders of windows
     centres = np.concatenate([rng.integers(-4, 9, (20_000, d)) / 8.0, rng.random((20_000, d))])
     apart = np.linalg.norm(centres[:, None] - points, order, axis=2)
     of = bands(metric, d, t)
@@ -170,7 +170,7 @@ def test_there_are_no_more_windows_than_are_paid_for(metric, d, t):
 
 
 def test_the_likelihood_ratio_has_a_mean_of_at_most_one():
-    """The heart of intervals from likelihoods, over all outcomes of trials that are not alike."""
+    """The basis of intervals from likelihoods, over all outcomes of trials that differ."""
     from betafield.bands import _log_likelihood
 
     rng = np.random.default_rng(3)
@@ -233,7 +233,7 @@ def test_a_window_counts_its_trials_as_far_as_its_rings_reach():
 
 @pytest.mark.parametrize("sharing", ["exact", "mean"])
 def test_distorted_trials_elsewhere_say_no_more_than_the_slope_allows(sharing):
-    """π is 0.7 at 0.6, as good as known, so that it may be anything from 0.6 to 0.8 at 0.5."""
+    """π is practically known to be 0.7 at 0.6, so it may be anything from 0.6 to 0.8 at 0.5."""
     n, context = 10**6, contexts.background(0.2)
     won = int(n * contexts.probability(context, 0.7))
     model = fixed(sharing=sharing).fit_counts([[0.6], [0.0]], [won, 1], [n, 2], context=context)
@@ -268,7 +268,7 @@ def test_failures_are_successes_of_the_mirror_image(sharing):
     context = contexts.guess_lapse(0.2, 0.1)
     for these in (None, context):
         low, high = fixed(sharing=sharing).fit(X, y, context=these).band(Q, 1.0)
-        if these is not None:  # failures of the opposite context
+        if these is not None:  # failures under the opposite context
             opposite = fixed(sharing=sharing).fit(X, ~y, context=1.0 - these).band(Q, 1.0)
             np.testing.assert_allclose(opposite, (low, high), atol=1e-9)
         turned = None if these is None else contexts.mirrored(these)

@@ -1,4 +1,4 @@
-"""Widths: the formula and the candidates; how they are weighed is in test_weighing."""
+"""Widths: the formula and the candidates; their weights are tested in test_weighing."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_candidates_go_from_one_place_a_window_to_all(sides, n_places):
     grid = bandwidth.candidates(sides, widest, n_places)
     assert grid[-1] == pytest.approx(widest)
     np.testing.assert_allclose(grid[1:] / grid[:-1], 2**0.5, rtol=1e-9)
-    # A cube as wide as the narrowest holds one place, give or take a step.
+    # A cube as wide as the narrowest candidate holds one place, up to one step.
     assert np.prod(sides) / grid[0] ** len(sides) * 1.001 >= n_places
     if len(grid) > 1:
         assert np.prod(sides) / grid[1] ** len(sides) <= n_places * 1.001

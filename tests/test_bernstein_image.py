@@ -69,7 +69,7 @@ def test_an_image_of_a_high_degree_is_that_of_its_formula():
     low, high = np.array([0.001, 0.0]), np.array([0.01, 1.0])
     found = bernstein.image(np.r_[0.0, np.ones(200)], low, high)
     np.testing.assert_allclose(found, 1 - (1 - np.array([low, high])) ** 200, atol=1e-11)
-    # One of two pools of 40 is positive and the other is not.
+    # Of two pools of 40, exactly one is positive.
     one = contexts.elevate(contexts.pooled(40), 80)
     two = contexts.pooled(80)
     found = bernstein.image(two - one, np.array([0.0]), np.array([1.0]))

@@ -61,7 +61,7 @@ def linear_trials(t, seed, steepness=1.0):
 
 
 def success_given_score(X, w, coef):
-    """Return P(success | X · coef): given it, X · w is normal, and averaged over by quadrature."""
+    """Return P(success | X · coef), averaged by quadrature over X · w, normal given it."""
     nodes, weights = hermegauss(40)
     slope = (w @ coef) / (coef @ coef)
     spread = np.sqrt(max(0.0, w @ w - slope**2 * (coef @ coef)))
@@ -70,14 +70,14 @@ def success_given_score(X, w, coef):
 
 
 def knowing(w):
-    """Return a classifier whose score is the true log-odds, whatever it is fitted on."""
+    """Return a classifier whose score is the true log-odds, whatever it is fitted to."""
     model = LogisticRegression()
     model.coef_, model.intercept_, model.classes_ = w[None], np.zeros(1), np.array([False, True])
     return FrozenEstimator(model)
 
 
 def three_classes(t, seed=0):
-    """Return trials of three classes, by a softmax of 20 features."""
+    """Return trials of three classes, from a softmax of 20 features."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(t, D))
     return X, np.argmax(X @ rng.normal(size=(D, 3)) / 2 + rng.gumbel(size=(t, 3)), axis=1)
@@ -85,7 +85,7 @@ def three_classes(t, seed=0):
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
-    # Fits this small are ten times slower where threads of the solver wait for each other.
+    # Fits this small are ten times slower if the solver's threads wait for each other.
     with threadpool_limits(1):
         yield
 
@@ -109,7 +109,7 @@ def test_scikit_learn_finds_no_fault_where_scipy_knows_array_api():
     scikit_learn.run_elsewhere(FieldCalibratedClassifier)
 
 
-# How good, with the truth known.
+# Accuracy, with the truth known.
 
 
 def isotonic(**options):
@@ -117,7 +117,7 @@ def isotonic(**options):
 
 
 def measured(models, t, steepness):
-    """Return of each model the mean over seeds of (log-loss, squared error to P(success | x)).
+    """Return per model the mean over seeds of (log-loss, squared error to P(success | x)).
 
     The log-loss is its expectation under the true probabilities.
     """
@@ -137,7 +137,7 @@ def measured(models, t, steepness):
 @pytest.mark.parametrize("steepness", [1.0, 2.5])
 @pytest.mark.parametrize("t", [2000, 10_000])
 def test_better_than_isotonic_calibration_in_twenty_dimensions(t, steepness):
-    # Theirs by default is the mean of five models. With one model, as here, errors compare too.
+    # scikit-learn's default averages five models. With one model, as here, errors compare too.
     models = (FieldCalibratedClassifier(), isotonic(), isotonic(ensemble=False))
     ours, five, one = measured(models, t, steepness)
     assert ours[0] <= min(five[0], one[0])
@@ -172,7 +172,7 @@ def test_an_overconfident_classifier_is_calibrated():
 
 
 def test_a_classifier_that_learned_its_trials_by_heart_is_not_believed():
-    # Outcomes that X says nothing about; the tree is never wrong about the trials it has seen.
+    # Outcomes independent of X; the tree is never wrong about trials it has seen.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 3)), rng.uniform(size=3000) < 0.3
     model = FieldCalibratedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, y)
@@ -208,7 +208,7 @@ def test_intervals_cover_the_probability_given_the_score(knows):
 
 @pytest.mark.long
 def test_intervals_of_the_chosen_width_cover_most():
-    # The width is chosen for the error, so that the window's own bias shows in its intervals.
+    # The width is chosen to minimise error, so the bias of windows shows in the intervals.
     assert 0.85 <= coverage(bandwidth="auto", knows=False) <= 0.99
 
 
@@ -216,7 +216,7 @@ def test_intervals_of_the_chosen_width_cover_most():
 
 
 def place(scores):
-    """Return (2/π) arcsin √rank of each score among all, the rank as SciPy counts it."""
+    """Return (2/π) arcsin √rank of each score among all, with SciPy's definition of rank."""
     ranks = percentileofscore(scores, scores, kind="mean") / 100
     return 2 / np.pi * np.arcsin(np.sqrt(ranks))[:, None]
 
@@ -239,7 +239,7 @@ def test_the_success_can_be_named(pos_label):
     assert model.classes_.tolist() == ["alive", "dead"]
     assert model.pos_label_ == ("dead" if pos_label is None else pos_label)
     np.testing.assert_allclose(post.mean(), model.predict_proba(X)[:, column], rtol=1e-9)
-    # The other way round it is the same field, but for its fit.
+    # Reversed, it is the same field, up to the fit.
     np.testing.assert_allclose(model.predict_proba(X), other, atol=0.02)
     assert (model.predict(X) == y).mean() > 0.7
 
@@ -299,7 +299,7 @@ halves = st.integers(-6, 6).map(lambda number: number / 2)  # so that many are e
 @given(st.lists(st.tuples(halves, st.integers(0, 3)), min_size=1), st.lists(halves))
 def test_the_rank_is_that_of_scipy_with_each_trial_as_often_as_its_weight(rows, new):
     scores, weight = np.array(rows).T
-    weight[0] += 1  # at least one is there
+    weight[0] += 1  # at least one is positive
     ranks = np.sin(np.pi / 2 * Ranks(scores, weight).places(new)[:, 0]) ** 2
     repeated = scores.repeat(weight.astype(int))
     expected = [percentileofscore(repeated, score, kind="mean") / 100 for score in new]
@@ -345,7 +345,7 @@ def test_scores_keep_their_order_where_probabilities_are_rounded_to_one(by):
 
 
 def test_equal_points_have_equal_scores_however_they_are_added_up():
-    # One point alone and among others: sums of products may differ in the last bits.
+    # Sums of products for one point, alone or among others, may differ in the last bits.
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(600, 50)) / 3
     y = rng.uniform(size=600) < X[:, 0] * 2
@@ -415,7 +415,7 @@ def test_a_weight_is_a_repetition_in_the_same_fold():
     def folds(of):
         return [(np.flatnonzero(of != k), np.flatnonzero(of == k)) for k in range(3)]
 
-    # Solved until rounding is all that is left of the difference between the two fits.
+    # Solved until only rounding separates the two fits.
     solver = LogisticRegression(solver="newton-cholesky", tol=1e-12)
     weighted = FieldCalibratedClassifier(solver, cv=folds(fold), bandwidth=0.1)
     weighted.fit(X, y, sample_weight=weight)
@@ -528,7 +528,7 @@ def test_a_pipeline_learns_and_predicts(trials):
 
 
 def test_grid_search_reaches_the_parameters_of_the_estimator(trials):
-    # One neighbour of 400 in 20 dimensions says little, and fifty say more.
+    # One neighbour among 400 in 20 dimensions says little; fifty say more.
     model = FieldCalibratedClassifier(KNeighborsClassifier(), bandwidth=0.2)
     grid = {"estimator__n_neighbors": [1, 50], "cv": [3, 5]}
     search = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss").fit(*trials)
@@ -546,7 +546,7 @@ def test_dataframes_keep_their_names(trials, library):
     bare = FieldCalibratedClassifier(bandwidth=0.1).fit(X, y)
     assert not hasattr(bare, "feature_names_in_")
     np.testing.assert_array_equal(model.predict_proba(frame), bare.predict_proba(X))
-    if library is pd:  # polars' names are read by scikit-learn from 1.9 on
+    if library is pd:  # scikit-learn reads polars' names since 1.9
         assert model.feature_names_in_.tolist() == names
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame.rename(columns={"feature 0": "another"}))
@@ -595,7 +595,7 @@ def test_classifiers_of_the_folds_see_the_labels_as_they_are(trials):
     weighted = LogisticRegression(class_weight={"no": 1.0, "yes": 5.0})
     model = FieldCalibratedClassifier(weighted, bandwidth=0.1).fit(*trials)
     assert model.classes_.tolist() == ["no", "yes"]
-    # Calibration undoes the shift that the weights of the classes made.
+    # Calibration undoes the shift caused by class weights.
     assert abs(model.predict_proba(trials[0])[:, 1].mean() - np.mean(trials[1] == "yes")) < 0.05
 
 
@@ -623,7 +623,7 @@ def test_the_result_is_the_same_every_time_and_with_any_number_of_jobs(trials):
 
 
 class Meeting(LogisticRegression):
-    """Where held out, fitted only in company."""
+    """A classifier whose held-out fits must run in parallel."""
 
     barrier = threading.Barrier(2, timeout=300)
 

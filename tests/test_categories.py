@@ -1,4 +1,4 @@
-"""Categories in X: conventions, invariance, levels seen and not, missing values, and refusals."""
+"""Categories in X: conventions, invariance, seen and unseen levels, missing values, refusals."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_clone_and_pipeline(model):
     np.testing.assert_allclose(line.predict_proba(ASKED)[:, 1], answers(model)[0], atol=1e-6)
 
 
-# What is learned ---------------------------------------------------------------------------
+# Learning ----------------------------------------------------------------------------------
 
 
 @settings(max_examples=2, deadline=None)
@@ -181,7 +181,7 @@ def test_an_unseen_level_has_what_all_share_with_a_wider_interval(model):
 
 
 def test_rare_levels_lean_on_the_others():
-    """Two failures of two at a new site move it less than they would alone."""
+    """Two failures in two trials at a new site count for less than they would alone."""
     more = pd.DataFrame({"site": "rare", "dose": [0.5, 0.6], "old": False})
     model = SmoothBetaClassifier().fit(pd.concat([X, more]), np.append(Y, [False, False]))
     rare, new = (model.posterior(more[:1].assign(site=s)).mean()[0] for s in ("rare", "rome"))
@@ -256,7 +256,7 @@ def test_windows_hold_trials_of_one_level():
 
 @pytest.mark.parametrize("bandwidth", ["auto", 0.2])
 def test_bands_are_those_of_the_level(bandwidth):
-    """Outcomes of other levels change nothing, and a level without trials is not known at all."""
+    """Outcomes of other levels change nothing, and a level without trials is unknown."""
     own = (X["site"] == "ulm") & X["old"]
     asked = pd.DataFrame({"site": "ulm", "dose": np.linspace(0, 1, 9), "old": True})
     bands = [
@@ -400,7 +400,7 @@ def test_numbers_where_text_was_are_refused_in_later_batches(model):
 
 
 def test_importance_is_the_share_of_variance():
-    """Of logits 4a + 2b the variances are 4 to 1; c says nothing."""
+    """The variances of logits 4a + 2b are 4 to 1; c has no effect."""
     rng = np.random.default_rng(0)
     x = rng.random((6_000, 3))
     y = rng.random(6_000) < expit(4.0 * x[:, 0] + 2.0 * x[:, 1] - 3.0)
@@ -419,7 +419,7 @@ def test_partial_dependence_is_an_average(model):
 
 
 def doses(n, seed=0):
-    """Return trials of two sites and a dose, along which the probability rises."""
+    """Return trials at two sites and a dose with a rising probability."""
     rng = np.random.default_rng(seed)
     site, dose = rng.choice(["bonn", "kiel"], n), rng.uniform(size=n)
     y = rng.uniform(size=n) < 0.1 + 0.6 * dose + 0.2 * (site == "kiel")
@@ -488,7 +488,7 @@ def test_levels_differ_as_draws_say(bandwidth):
     apart = np.array(each) - np.average(each, axis=0, weights=found.trials)
     np.testing.assert_allclose(found.difference[:, 0], apart.mean(axis=1), atol=0.03)
     np.testing.assert_allclose(found.above, (apart > 0).mean(axis=1), atol=0.12)
-    # Means add up to nothing, and levels that are known better have narrower intervals.
+    # The means add up to 0, and levels with more data have narrower intervals.
     np.testing.assert_allclose(found.trials @ found.difference[:, 0], 0.0, atol=1e-9)
     assert found.above[sorted(SITES).index("trier")] > 0.95
 
@@ -497,7 +497,7 @@ def test_windows_of_levels_err_by_themselves():
     model = SmoothBetaClassifier(0.3).fit(X[["site", "dose"]], Y)
     asked = pd.DataFrame({"site": SITES, "dose": 0.5})
     draws = model.draws(asked, 2_000, random_state=0)
-    # Noise has a finite number of waves; before, all correlations were 1.
+    # Noise has finitely many waves; previously, all correlations were 1.
     assert np.abs(np.corrcoef(draws.T) - np.eye(5)).max() < 0.5
 
 
@@ -557,7 +557,7 @@ def test_the_report_says_who_differs(model):
         assert site in page
 
 
-# What errors and answers say -----------------------------------------------------------------
+# Errors and answers --------------------------------------------------------------------------
 
 
 def test_errors_name_the_column_of_a_number_beside_categories():
@@ -611,7 +611,7 @@ def test_a_number_among_words_at_the_start_of_a_file_is_refused_as_such(tmp_path
 
 @pytest.mark.long
 def test_windows_beside_levels_know_no_order_batches_or_files(tmp_path):
-    """A comb that all levels share, for which windows of residuals have much of the weight."""
+    """A comb shared by all levels, for which windows of residuals have much of the weight."""
     rng = np.random.default_rng(0)
     teeth = pd.DataFrame({"level": rng.choice(list("abcd"), 1_000), "x": rng.random(1_000)})
     y = rng.random(1_000) < 0.5 + 0.4 * np.sign(np.sin(40.0 * teeth["x"]))

@@ -1,4 +1,4 @@
-"""What may be wrong with an answer is said, once, and nothing is said otherwise."""
+"""Warnings: each doubt about an answer is mentioned once, and nothing otherwise."""
 
 import warnings
 
@@ -43,12 +43,12 @@ def test_points_far_from_all_trials_are_counted_once():
     for ask in (model.posterior, model.predict_proba):
         (one,) = said(lambda ask=ask: ask(away))
         assert one.startswith("X: 10% of 100 points are further than two length scales")
-        assert said(lambda ask=ask: ask(away[:94])) == []  # four of them
+        assert said(lambda ask=ask: ask(away[:94])) == []  # four of the far points
 
 
 def test_rows_that_vary_more_than_trials_can_are_told():
     x = RNG.uniform(size=(200, 1))
-    p = RNG.beta(1.0, 1.0, size=200)  # of its own in every row, whatever x
+    p = RNG.beta(1.0, 1.0, size=200)  # independent in every row, whatever x
     held = np.full(200, 30)
     won = RNG.binomial(held, p)
     model = SmoothBetaClassifier(method="process")

@@ -1,4 +1,4 @@
-"""What comes in is a number, an array, one of some names, or refused by the argument's name."""
+"""Checks of arguments: numbers, arrays and names are accepted, or refused by name."""
 
 import datetime
 import math
@@ -229,7 +229,7 @@ def test_seeds_are_whole_numbers_or_generators():
     one, other = (checks.generator("seed", np.random.RandomState(3)) for _ in range(2))
     assert one.random() == other.random()
     within: list = []
-    within.append(within)  # which ends the process if NumPy sees it
+    within.append(within)  # which crashes the process if passed to NumPy
     for value in (within, [1, 2], -1, 1.0, "a", np.ma.masked, True):
         with pytest.raises(ValueError, match=r"^seed: found .*; a whole number from 0 on"):
             checks.generator("seed", value)

@@ -1,4 +1,4 @@
-"""The command line: the real program for the main ways, and its `main` for the many wrong ones."""
+"""The command line: the real program for the main uses, and its `main` for the many wrong ones."""
 
 import csv
 import hashlib
@@ -56,7 +56,7 @@ def write_csv(path, names, *columns):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with tables, and models made by the library itself."""
+    """A folder with tables, and with models made by the library."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     x = rng.integers(0, 101, size=800) / 100
@@ -80,7 +80,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def here(data, tmp_path, monkeypatch):
-    """A working folder of its own, with all of these files."""
+    """A separate working folder with all of these files."""
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -88,7 +88,7 @@ def here(data, tmp_path, monkeypatch):
 
 @pytest.fixture
 def say(here, capfd):
-    """Run the program in this process; gives status, output and errors."""
+    """Run the program in this process; return status, output and errors."""
 
     def run(*arguments):
         before = set(os.listdir(here))
@@ -103,7 +103,7 @@ def say(here, capfd):
 
 @pytest.fixture
 def refuse(say):
-    """Expect one sentence on standard error that matches, and nothing else."""
+    """Expect one matching sentence on standard error, and nothing else."""
 
     def run(status, match, *arguments):
         found, out, err = say(*arguments)
@@ -121,7 +121,7 @@ def program(*arguments, **settings):
 
 
 def environment(*folders, **variables):
-    """Return the environment in which the package is found, whatever the working folder."""
+    """Return an environment in which the package is found, whatever the working folder."""
     found = os.pathsep.join(map(str, [*folders, Path(betafield.__file__).parents[1]]))
     return {**os.environ, "PYTHONPATH": found, **variables}
 
@@ -210,7 +210,7 @@ def test_every_line_of_the_tutorial_runs(say, here):
     (here / "export.csv").write_text(text)
     for line in lines:
         command, _, target = line.partition(" > ")
-        if not line.startswith("betafield "):  # a pipe, which takes a shell
+        if not line.startswith("betafield "):  # a pipe, which needs a shell
             betafield = shlex.join(BETAFIELD)
             script = command.replace("betafield ", f"{betafield} ")
             run = subprocess.run(["sh", "-c", script], env=environment(), check=False)
@@ -360,7 +360,7 @@ def test_a_mark_of_byte_order_is_no_part_of_a_name(say):
     assert load("bom.beta").feature_names_in_.tolist() == ["x"]
 
 
-# What is guessed ---------------------------------------------------------------------------
+# Guesses -----------------------------------------------------------------------------------
 
 
 def test_columns_are_guessed_and_told(say):
@@ -446,7 +446,7 @@ def test_two_spellings_of_a_number_are_one_value(say):
 
 
 def test_the_whole_file_is_looked_at(refuse):
-    rows = 300_000  # beyond the first block that a reader looks at
+    rows = 300_000  # beyond the first block of the reader
     write_csv("t.csv", ["x", "y"], range(rows), [i % 2 if i < rows - 1 else 2 for i in range(rows)])
     assert os.path.getsize("t.csv") > 2**21
     refuse(1, "no column has two values", "fit", "t.csv")
@@ -686,7 +686,7 @@ def test_all_formats_say_the_same(say, form):
         assert content == Path("a.csv").read_bytes()
 
 
-# More points than are answered at once.
+# More points than one batch.
 MORE = predicting.ROWS + 100
 
 
@@ -928,7 +928,7 @@ def test_no_name_is_a_formula_in_a_spreadsheet(say):
         assert status == 0
         assert first[0] == f"'{name}"
         assert [float(row[0]) for row in rows] == [-1.0, 0.0, 1.0]
-        assert rows[0][0] == "-1.0"  # a number stays one
+        assert rows[0][0] == "-1.0"  # numbers are not escaped
         told = json.loads(say("predict", f"{i}.beta", "--grid", "3", "--format", "json")[1])
         assert next(iter(told[0])) == name
 
@@ -1014,7 +1014,7 @@ def test_other_files_are_replaced_where_that_is_asked_for(say):
 
 
 def feed(monkeypatch, content):
-    """Let this be on standard input."""
+    """Put this on standard input."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
@@ -1096,7 +1096,7 @@ def wait_for(found, run):
 
 @pytest.mark.usefixtures("here")
 def test_an_interrupt_leaves_nothing_behind():
-    # So many that nobody is done with them before the interrupt comes, however busy the machine is.
+    # So many that the interrupt comes before the end, however busy the machine is.
     Path("many.csv").write_text("difficulty\n" + "0.5\n" * 10_000_000)
     before = set(os.listdir())
     with subprocess.Popen(
@@ -1104,7 +1104,7 @@ def test_an_interrupt_leaves_nothing_behind():
         stderr=subprocess.PIPE,
         env=environment(),
     ) as run:
-        wait_for(lambda: set(os.listdir()) != before, run)  # the file beside
+        wait_for(lambda: set(os.listdir()) != before, run)  # the temporary file
         run.send_signal(signal.SIGINT)
         assert run.stderr.read() == b""
     assert run.returncode == 130
@@ -1156,7 +1156,7 @@ def test_names_from_files_do_not_steer_the_terminal(say):
 
 
 def on_a_terminal(*arguments):
-    """Return what a person sees, of standard output and of errors."""
+    """Return what a person sees on standard output and standard error."""
     master, slave = pty.openpty()
     run = subprocess.Popen(
         [*BETAFIELD, *arguments],
@@ -1377,7 +1377,7 @@ def test_the_demonstration_finds_the_truth(say):
 
 def test_the_paper_is_run_from_a_checkout(tmp_path):
     assert "--quick" in program("paper", "--help", text=True).stdout
-    # The same package in another folder, with and without experiments beside it.
+    # The same package in another folder, with and without the experiments.
     source = tmp_path / "checkout" / "src"
     source.mkdir(parents=True)
     (source / "betafield").symlink_to(Path(betafield.__file__).parent)

@@ -1,4 +1,4 @@
-"""What is compiled for a first answer: users wait for it, so it is counted."""
+"""The kernels compiled for a first answer: users wait for them, so they are counted."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ for name, module in list(sys.modules.items()):
             if isinstance(each, numba.core.dispatcher.Dispatcher) and each.__module__ == name:
                 print(*[each.__name__] * len(each.signatures))
 """
-# Dense linear algebra, whose sums have a fixed order: in NumPy it would be slow.
+# Dense linear algebra with a fixed order of summation, which would be slow in NumPy.
 NEEDED = ["_solve", "add_product", "add_rows", "eliminate"]
 
 

@@ -16,7 +16,7 @@ def said(model):
 
 
 def days(strength, n=4_000, seed=0):
-    """Return trials by day and hour; days differ by so much."""
+    """Return trials by day and hour; the effects of days have this standard deviation."""
     rng = np.random.default_rng(seed)
     day, hour, effect = rng.integers(0, 40, n), rng.uniform(0, 24, n), rng.normal(size=40)
     chance = 1 / (1 + np.exp(-strength * effect[day] - np.sin(hour / 4)))

@@ -35,7 +35,7 @@ def test_bits_tell_models_apart():
 
 @pytest.fixture
 def often():
-    """Let threads take turns far more often than they do by default."""
+    """Make threads switch far more often than by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -53,7 +53,7 @@ def test_sixteen_threads_at_once_get_the_serial_answers(d, n_jobs):
     queries = [trials(5000, d, seed=i)[0] for i in range(16)]
     serial, model = (SmoothBetaClassifier(0.05, bounds=[(0, 1)] * d) for _ in range(2))
     expected = [bits(serial.fit(X, y), q) for q in queries]
-    # In batches, for a model may put them together when first asked.
+    # In batches, because a model may consolidate them at the first query.
     model.set_params(n_jobs=n_jobs)
     for start in range(0, len(y), 500):
         model.partial_fit(X[start : start + 500], y[start : start + 500])
@@ -70,7 +70,7 @@ def test_sixteen_threads_at_once_get_the_serial_answers(d, n_jobs):
 def answers_during(ask, steps, threads=4):
     """Return all answers that threads get while the steps are taken.
 
-    Each step waits for so many answers that one of them was asked for after the step before.
+    Each step waits for enough answers to include one that was asked for after the previous step.
     """
     done, answered = threading.Event(), threading.Semaphore(0)
 
@@ -81,7 +81,7 @@ def answers_during(ask, steps, threads=4):
                 seen.add(ask())
                 answered.release()
         finally:
-            # An error here ends the others' wait too.
+            # An error here ends the wait of the others too.
             done.set()
             answered.release(threads + 1)
         return seen
@@ -130,7 +130,7 @@ def test_answers_while_fitting_anew_are_of_the_model_before_or_after():
 
 
 def in_threads(work, n):
-    """Do the work in n threads that start together; an error of any is an error here."""
+    """Run the work in n threads that start together; an error in any of them is raised here."""
     barrier = threading.Barrier(n)
 
     def one(i):
@@ -177,11 +177,11 @@ def test_no_trial_is_lost_where_models_merge_both_ways_while_they_learn():
     in_threads(work, 4)
     assert theirs.windows_.totals.tolist() == [51, 51]
     assert ours.windows_.totals.tolist() == [1, 51]
-    # Each merge took in a whole state: as many trials as its places count.
+    # Each merge added a whole state: as many trials as its places count.
     assert total.n_trials_ == total.windows_.totals.sum()
 
 
-# Processes. Forking gets an interpreter of its own: Python warns of it where threads live.
+# Processes. Forks run in a separate interpreter, because Python warns if there are threads.
 
 FORKED = """
 import multiprocessing, numpy as np

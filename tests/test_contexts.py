@@ -1,4 +1,4 @@
-"""Contexts say what they model, from numbers and columns, and refuse what cannot be."""
+"""Contexts: their models, from numbers and columns, and refusals of impossible ones."""
 
 import re
 from fractions import Fraction
@@ -21,7 +21,7 @@ pi = np.linspace(0.0, 1.0, 11)
 
 
 def rows():
-    """Contexts of one degree, some trials each."""
+    """Return contexts of one degree for several trials."""
     return st.integers(0, 5).flatmap(
         lambda p: hnp.arrays(
             np.float64, st.tuples(st.integers(1, 4), st.just(p + 1)), elements=rates
@@ -30,7 +30,7 @@ def rows():
 
 
 def exact(context, p):
-    """Success probability by the definition, in fractions."""
+    """Return the success probability by its definition, in fractions."""
     n, p = len(context) - 1, Fraction(p)
     return sum(
         Fraction(b) * comb(n, k) * p**k * (1 - p) ** (n - k) for k, b in enumerate(context.tolist())
@@ -41,7 +41,7 @@ def refused(message):
     return pytest.raises(ValueError, match=re.escape(message))
 
 
-# What each models --------------------------------------------------------------------------
+# Models ------------------------------------------------------------------------------------
 
 
 @given(rates, rates)
@@ -70,7 +70,7 @@ def test_guess_lapse(guess, other):
 
 @given(rates, rates)
 def test_diagnostic(se, sp):
-    # Bayes: true positives and false alarms.
+    # Bayes: true positives and false positives.
     expected = se * pi + (1 - sp) * (1 - pi)
     np.testing.assert_allclose(
         contexts.probability(contexts.diagnostic(se, sp), pi), expected, atol=1e-15
@@ -140,7 +140,7 @@ def test_polynomials_come_back_from_their_powers(context):
 
 
 def test_polynomials_are_raised_until_their_coefficients_fit():
-    # A hump to 0.9: within [0, 1], but with the coefficient 1.6 in degree 2.
+    # A hump up to 0.9: within [0, 1], but with the coefficient 1.6 in degree 2.
     powers = [0.2, 2.8, -2.8]
     context = contexts.polynomial(powers)
     assert len(context) > 3
@@ -253,7 +253,7 @@ def test_bad_type_stays_a_type_error():
         contexts.background({"rate": 0.5})
 
 
-# What can be asked of any context ----------------------------------------------------------
+# Operations on any context -----------------------------------------------------------------
 
 
 @given(rows(), rates)

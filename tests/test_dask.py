@@ -1,4 +1,4 @@
-"""Over dask collections: the answers of one machine to the last bit, whatever the partitions."""
+"""Dask collections: the answers of one machine to the last bit, whatever the partitions."""
 
 import contextlib
 import copy
@@ -35,7 +35,7 @@ from betafield.posteriors.base import Posterior
 from betafield.process.model import Smooth
 from betafield.windows import Forest
 
-# Of dask's own calls of pandas 3.
+# Raised by Dask's own calls of pandas 3.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 T = 240
@@ -60,13 +60,13 @@ QUERIES = np.random.default_rng(1).uniform(-0.5, 1.5, size=(37, 2))
 
 
 def split(values, sizes=SIZES):
-    """Return values as a dask array with partitions of these sizes."""
+    """Return values as a Dask array with partitions of these sizes."""
     values = np.asarray(values)
     return da.from_array(values, chunks=(tuple(sizes), *((n,) for n in values.shape[1:])))
 
 
 def fitted(options, data, sizes=SIZES):
-    """Return one machine's model, and that of partitions of these sizes."""
+    """Return the model of one machine, and that of partitions of these sizes."""
     cut = {name: each if np.ndim(each) == 0 else split(each, sizes) for name, each in data.items()}
     method = "fit_counts" if "successes" in data else "fit"
     ours = {name: value for name, value in options.items() if name != "partition"}
@@ -75,12 +75,12 @@ def fitted(options, data, sizes=SIZES):
 
 
 def shapes(posterior):
-    """Return all numbers of a posterior, to be compared bit by bit, and what they say."""
+    """Return all numbers of a posterior, to be compared bit by bit, and its moments."""
     return [posterior.mean(), posterior.var(), *held(posterior)]
 
 
 def held(value):
-    """Return all arrays with something in them, those of posteriors within posteriors too."""
+    """Return all arrays that are not empty, including those of nested posteriors."""
     if isinstance(value, np.ndarray):
         return [value] if value.size else []
     if isinstance(value, Posterior):
@@ -94,7 +94,7 @@ LEARNED = ("classes_", "n_trials_", "scale_", "bounds_", "relevance_", "settled_
 
 
 def assert_same(one, many, queries=QUERIES):
-    """All that was learned, and what is answered, is equal to the last bit."""
+    """Expect all learned attributes and answers to be equal to the last bit."""
     is_process = one.method != "windows" and one.bandwidth == "auto"
     for name in (*LEARNED, "length_scales_" if is_process else "bandwidth_"):
         np.testing.assert_array_equal(getattr(many, name), getattr(one, name), err_msg=name)
@@ -195,7 +195,7 @@ def test_bandwidths_are_chosen_as_on_one_machine(case, options):
     assert_same(*fitted({**options, **more}, data))
 
 
-# Windows alone have a prior, and mean contexts.
+# Only windows have a prior, and mean contexts.
 SMOOTH = {case: each for case, each in DATA.items() if not {"prior", "sharing"} & set(each[0])}
 SMOOTH["three classes"] = {}, DATA["three classes"][1]
 
@@ -215,7 +215,7 @@ def test_the_default_is_that_of_one_machine(case, method):
 
 @st.composite
 def partitioned(draw):
-    """Return the sizes of partitions, of which some are empty."""
+    """Return the sizes of partitions, some of them empty."""
     cuts = sorted(draw(st.lists(st.integers(0, T), max_size=6)))
     return tuple(int(n) for n in np.diff([0, *cuts, T]))
 
@@ -264,7 +264,7 @@ def test_many_partitions_are_joined_in_a_tree():
 @pytest.mark.parametrize("bandwidth", [0.3, "auto"])
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_a_context_that_teaches_by_one_outcome_alone_widens_the_domain_by_it(outcome, bandwidth):
-    # Successes are almost sure here: they teach nothing, but a failure teaches.
+    # Successes are almost certain here and teach nothing, but a failure does.
     context = np.tile([0.0, 1.0], (6, 1))
     context[-1] = 1.0 - 1e-15, 1.0
     points = np.array([[0.0], [1.0], [0.5], [0.2], [0.4], [9.0]])
@@ -288,7 +288,7 @@ def pool(request):
 
 @pytest.fixture
 def scheduler(pool):
-    """Use threads, or processes, for all that dask does."""
+    """Use threads, or processes, for all of Dask's work."""
     with dask.config.set(scheduler=pool[0], pool=pool[1]):
         yield
 
@@ -453,12 +453,12 @@ def test_guarantees_ask_all_partitions(bandwidth):
     assert theirs.tobytes() == ours.tobytes()
 
 
-# Collections of points are answered lazily, a block at a time.
+# Collections of points are answered lazily, block by block.
 
 
 @contextlib.contextmanager
 def counted(prefix="tell-"):
-    """Collect the keys of tasks that are run."""
+    """Collect the keys of the tasks that are run."""
     keys = []
 
     def note(key, *_):
@@ -519,7 +519,7 @@ def test_three_classes_are_answered_lazily_too(bandwidth):
 
 
 def copies(collection, kind=Smooth):
-    """Return how many tasks of the graph that is computed hold an object of this kind."""
+    """Return how many tasks of the computed graph hold an object of this kind."""
     (collection,) = dask.optimize(collection)
     found = 0
 
@@ -569,7 +569,7 @@ def test_the_score_is_that_of_one_machine(bandwidth):
     assert many.score(split(X), split(Y), split(weight)) == one.score(X, Y, weight)
 
 
-# Partitions that cannot know anything are not asked.
+# Partitions too far away are not queried.
 
 
 def test_partitions_out_of_reach_are_not_asked():
@@ -617,7 +617,7 @@ def test_regions_leave_few_partitions_to_ask():
 
 
 def refused(error, call, *said):
-    """Expect the error with all of these words."""
+    """Expect an error with all of these words."""
     with pytest.raises(error) as caught:
         call()
     for words in said:
@@ -859,7 +859,7 @@ def test_a_band_that_has_no_guarantee_is_refused_before_it_is_computed(either):
         either().band(split(X), -1)
 
 
-# What estimators can do.
+# Other abilities of estimators.
 
 
 def test_the_model_is_cloned_printed_and_pickled():
@@ -1065,7 +1065,7 @@ def test_unknown_rates_that_differ_by_row_are_refused():
 
 
 def sites(t=T, seed=5):
-    """Return trials of sites, some of them in few partitions only, in a table."""
+    """Return a table of trials at sites, some of them in few partitions only."""
     rng = np.random.default_rng(seed)
     site = np.array(["bonn", "kiel", "ulm", "jena"])[np.minimum(rng.geometric(0.5, t) - 1, 3)]
     table = pd.DataFrame({"site": site, "dose": rng.integers(0, 9, t) / 8, "old": site > "j"})

@@ -1,4 +1,4 @@
-"""On a real cluster of two worker processes, which are killed at random moments."""
+"""A real cluster of two worker processes, which are killed at random moments."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ from betafield.dask import SmoothBetaClassifier
 
 pytestmark = [
     pytest.mark.usefixtures("client"),
-    pytest.mark.filterwarnings("ignore:The inplace keyword"),  # of dask's own calls of pandas 3
+    pytest.mark.filterwarnings("ignore:The inplace keyword"),  # Dask's own calls of pandas 3
 ]
 
 T, PARTS = 20_000, 8
@@ -45,7 +45,7 @@ def client():
         dashboard_address="127.0.0.1:0",
         silence_logs=40,
     )
-    # Where others use the processor too, a worker takes long to come back.
+    # On a busy machine, a worker takes long to come back.
     patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with patient, cluster, Client(cluster) as client:
         yield client
@@ -53,7 +53,7 @@ def client():
 
 @pytest.fixture
 def workers(client):
-    """Return a function that waits until both workers are there, and gives their process ids."""
+    """Return a function that waits for both workers, and returns their process ids."""
 
     def ids():
         client.wait_for_workers(2, timeout=300)
@@ -64,7 +64,7 @@ def workers(client):
 
 
 def lazy(seconds=0.0, parts=PARTS):
-    """Return the trials as dask arrays, whose chunks take some time to read."""
+    """Return the trials as Dask arrays whose chunks take some time to read."""
 
     def read(rows, part):
         time.sleep(seconds)
@@ -108,7 +108,7 @@ def test_a_cluster_answers_as_one_machine(partition):
 
 
 def distorted():
-    """Return trials by their names, half of them under a context."""
+    """Return the arguments of trials, half of them under a context."""
     rates = np.repeat([0.0, 0.25], T // 2)
     return {"X": X, "y": Y, "context": contexts.background(rates)}
 
@@ -140,7 +140,7 @@ def test_a_cluster_learns_the_default_as_one_machine(case):
         np.testing.assert_array_equal(ours.compute(), theirs)
 
 
-# Whoever is killed takes some seconds of a processor to start again.
+# A killed worker takes some seconds of processor time to restart.
 @pytest.mark.long
 @pytest.mark.parametrize("moments", [(0.2,), (0.5, 0.8)])
 def test_killed_workers_never_show_in_the_default(workers, moments):
@@ -172,7 +172,7 @@ def test_the_default_outlives_its_cluster_and_leaves_nothing_there(client):
         keys = [str(key) for keys in client.has_what().values() for key in keys]
         return [key for key in keys if key.startswith(("checked", "summed", "joined"))]
 
-    while kept():  # let go soon after, or this takes longer than a test may
+    while kept():  # released soon after, or the test times out
         time.sleep(0.1)
     with dask.config.set(scheduler="threads"):
         found = many.predict_proba(da.from_array(QUERIES, chunks=(100, 2))).compute()
@@ -219,7 +219,7 @@ def test_the_trials_stay_on_the_workers(client):
         return sum(str(key).startswith(prefix) for key in keys)
 
     assert held("learned") == len(many.windows_.kept)
-    while held("checked"):  # let go soon after, or this takes longer than a test may
+    while held("checked"):  # released soon after, or the test times out
         time.sleep(0.1)
     assert len(pickle.dumps(many.field_.told)) < 100_000
 
@@ -331,7 +331,7 @@ def test_collections_that_a_cluster_keeps_are_learned_from(partition):
     np.testing.assert_array_equal(found, Local(0.1).fit(X, Y).predict_proba(X))
 
 
-# Clusters that are restarted, closed or not in use.
+# Clusters that were restarted, closed, or are not in use.
 
 
 QUESTIONS = {
@@ -350,7 +350,7 @@ def fitted():
 
 
 def assert_refused(model, *said):
-    """All that needs the trials says the same, and the model stays what it was."""
+    """Expect the same error from every query that needs the trials, and an unchanged model."""
     before = dict(vars(model))
     for name, ask in QUESTIONS.items():
         with pytest.raises(RuntimeError) as caught:
@@ -379,7 +379,7 @@ def test_a_restart_of_the_cluster_loses_the_trials_and_says_so(client, workers):
 
 @pytest.fixture
 def another():
-    """Return a second cluster, with a client of its own, which is the one in use."""
+    """Return a second cluster, whose client is the one in use."""
     options = {"n_workers": 1, "processes": False, "protocol": "tcp", "host": "127.0.0.1"}
     cluster = LocalCluster(**options, dashboard_address="127.0.0.1:0", silence_logs=40)
     with cluster, Client(cluster) as client:

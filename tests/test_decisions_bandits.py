@@ -1,4 +1,4 @@
-"""Bandits: pulls are what slow formulas say; rewards may be late; bad input changes nothing."""
+"""Bandits: pulls agree with slow formulas; rewards may be late; bad input changes nothing."""
 
 from pathlib import Path
 
@@ -39,12 +39,12 @@ def made(kind, policy="thompson", **options):
 
 
 def seen(bandit, number):
-    """What is observed at a pull, if anything is."""
+    """Return the observation at a pull, if the bandit has any."""
     return {"age": 20.0 + number * 7 % 40} if bandit.arms.observed else None
 
 
 def played(bandit, n, start=0):
-    """Pull n times, each rewarded at once, by a rule that needs no chance."""
+    """Pull n times, with immediate rewards by a deterministic rule."""
     pulls = []
     for number in range(start, start + n):
         pull = bandit.pull(seen(bandit, number))
@@ -57,7 +57,7 @@ def told(pulls):
     return [(pull.id, pull.arm, pull.features, pull.why) for pull in pulls]
 
 
-# What is pulled ------------------------------------------------------------------------------
+# Pulls ---------------------------------------------------------------------------------------
 
 
 def test_ucb_of_named_arms_is_the_highest_quantile_of_their_beta():
@@ -124,7 +124,7 @@ def named(points):
 
 
 def slow(x, X, ends, lipschitz):
-    """What trials, whole or in parts, say of x: the shapes of a Beta, ring after ring."""
+    """Return the Beta shapes at x from whole or fractional trials, ring by ring."""
     far = np.sqrt(((X - x) ** 2).sum(axis=1) / X.shape[1])
     won = lost = 0.0
     for k in range(1, 7):
@@ -137,7 +137,7 @@ def slow(x, X, ends, lipschitz):
 
 
 def spread(n, seed):
-    """Points of the plane that crowd in a corner, and where all of them can be asked for."""
+    """Return points of the plane that crowd in a corner, and points to query."""
     rng = np.random.default_rng(seed)
     X = rng.beta(2, 5, (n, 2))
     return X, rng.integers(2, size=n).astype(float), np.vstack([rng.uniform(size=(40, 2)), X[:5]])
@@ -197,13 +197,13 @@ def test_pending_pulls_count_as_what_those_made_let_expect():
         won, n = near @ np.array(ends), near.sum(axis=1)
         mean = (1 + won) / (2 + n)
         late = np.abs(points - np.array([points[i, 0] for i in waiting])) <= 0.12
-        if made_at:  # before the first reward there is nothing to expect by
+        if made_at:  # before the first reward there is no expectation
             won, n = won + late @ mean[waiting], n + late.sum(axis=1)
         bounds = stats.beta.ppf(1 - 1 / (2 + np.log(1 + t) ** 1.5), 1 + won, 1 + n - won)
         pull = bandit.pull()
         assert bounds[pull.arm] == pytest.approx(bounds.max(), rel=1e-6)
         waiting.append(pull.arm)
-        if t % 5 == 4:  # the oldest two are told, the third is given up
+        if t % 5 == 4:  # the oldest two are told, the third is abandoned
             first = bandit.pending[:3]
             ends += [float(rng.uniform() < p["x0"]) for p in first[:2]]
             bandit.update(first[:2], ends[-2:])
@@ -252,7 +252,7 @@ def test_every_pull_says_why(kind, policy):
     assert f"mean {posterior.mean()[0]:.3g}" in pull.why
 
 
-# Late, together, again -----------------------------------------------------------------------
+# Late, simultaneous and repeated rewards -----------------------------------------------------
 
 
 @every_kind
@@ -358,7 +358,7 @@ def test_saved_and_loaded_it_goes_on_as_before(kind, policy, bandwidth, tmp_path
     played(bandit, 9)
     x = seen(bandit, 9)
     late = bandit.pull(x, n=5)
-    few = bandit.arms.size < 10  # of many points, posteriors under contexts take their time
+    few = bandit.arms.size < 10  # posteriors of many points under contexts are slow
     guess = contexts.guess_lapse(guess=0.2) if few else None
     bandit.update(late[:2], [True, False], context=guess)
     bandit.abandon(late[2])
@@ -414,7 +414,7 @@ def test_a_changed_file_is_refused(tmp_path):
 
 
 class Huge(list):
-    """A list that says it is long, and must not be read."""
+    """A list that claims to be long, and must not be read."""
 
     def __init__(self, first):
         super().__init__([first])
@@ -599,7 +599,7 @@ def test_questions_about_unknown_arms_are_refused():
 
 
 class Always:
-    """A bandit that pulls one arm for ever."""
+    """A bandit that always pulls the same arm."""
 
     def __init__(self, index):
         self.arms, self.index, self.told = made("names").arms, index, []
@@ -727,7 +727,7 @@ def test_a_regret_that_cannot_be_is_refused():
 def test_a_bandit_of_the_first_version_goes_on():
     bandit = FieldBandit.load(DATA / "version-1-bandit.beta")
     assert (bandit.n_pulls, [pull.id for pull in bandit.pending]) == (27, [24, 26])
-    # Rewards were by rule: the second of a pair paid at points 2 and 3, the first in every third.
+    # Rewards followed a rule: the second of a pair at points 2 and 3, the first every third time.
     values, arrays = persistence.read(DATA / "version-1-bandit.beta", "bandit")
     points, index = np.array([0.0, 0.25, 0.5, 1.0]), arrays["index"][:24]
     paid = np.where(np.arange(24) % 2, index > 1, np.arange(24) // 2 % 3 == 0)

@@ -1,4 +1,4 @@
-"""Experiments: what is asked, what is told, what is known, what is refused."""
+"""Experiments: asking, telling, answers and refusals."""
 
 import functools
 import json
@@ -108,13 +108,13 @@ def test_saving_in_the_middle_changes_nothing(goal, strategy, tmp_path):
 
 @pytest.mark.parametrize("goal", [LevelSet(0.5), Everywhere()])
 def test_what_is_asked_depends_on_the_trials_alone(goal, tmp_path):
-    """Questions in between, and being saved and loaded, change nothing: not to the last bit."""
+    """Queries in between, and saving and loading, change nothing, not even the last bit."""
     model = SmoothBetaClassifier(bounds=[(0, 1)])
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(125, 1))
     model.fit(X, rng.uniform(size=125) < X[:, 0])
     quiet, curious = (made(goal, space=LINE, model=model) for _ in range(2))
-    for i in range(16):  # rounds of two, and after 12 of them length scales are found anew
+    for i in range(16):  # rounds of two; after 12 trials the length scales are estimated again
         played(quiet, 1, seed=i, f=lambda t: t["x"])
         played(curious, 1, seed=i, f=lambda t: t["x"])
         curious.model.posterior([[0.5]])
@@ -152,11 +152,11 @@ def test_batches_have_no_repeats(goal, strategy, told):
 
 
 def test_the_best_candidate_is_not_asked_again_while_it_is_pending():
-    # Taking the highest variance twice would be the same point twice.
+    # Taking the highest variance twice would give the same point twice.
     experiment = played(made(Everywhere()), 30)
     first, second = experiment.ask(2)
     apart = np.hypot((first["x"] - second["x"]) / 2, (first["y"] - second["y"]) / 2)
-    assert apart > 0.08  # a window reaches 0.1, as a share of the sides
+    assert apart > 0.08  # the reach of a window is 0.1 of the sides
 
 
 def test_compared_points_are_asked_for_in_turn_while_all_are_pending():
@@ -245,7 +245,7 @@ def test_plain_placement_does_not_look_at_outcomes():
         assert dict(up.ask()) == dict(down.ask())
 
 
-# What the strategies do ----------------------------------------------------------------------
+# The strategies ------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -253,7 +253,7 @@ def test_level_sets_are_tested_near_the_level():
     curve = lambda t: 1 / (1 + np.exp(-40 * (t["x"] - 0.3)))
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=curve)
     late = np.array([trial["x"] for trial in experiment.trials()[30:]])
-    assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # by chance it would be 0.1
+    assert np.mean(np.abs(late - 0.3) < 0.05) > 0.4  # it would be 0.1 by chance
 
 
 @pytest.mark.long
@@ -310,7 +310,7 @@ def test_variance_goes_where_nothing_is_known():
 @given(alpha=st.floats(5, 200), beta=st.floats(5, 200), p=st.floats(0.2, 0.8))
 @settings(max_examples=50)
 def test_information_is_that_of_the_exact_posterior(alpha, beta, p):
-    # Exactly: P(π > p | success) and P(π > p | failure) are those of two other Betas.
+    # Exactly: P(π > p | success) and P(π > p | failure) are tails of two other Betas.
     belief = stats.beta(alpha, beta)
     above, mean = belief.sf(p), belief.mean()
     entropy = lambda q: float(stats.entropy([q, 1 - q], base=2))
@@ -437,7 +437,7 @@ def test_what_a_trial_cannot_teach_changes_no_model():
     assert learner.model.n_trials_ == 1
 
 
-# Knowing ------------------------------------------------------------------------------------
+# Answers ------------------------------------------------------------------------------------
 
 
 def test_status_counts_trials():
@@ -506,7 +506,7 @@ def test_whatever_is_proven_is_so_wherever_pi_is_within_the_band(under, p, ends,
 
 @pytest.mark.parametrize("under", [[0, 1, 1], None])
 def test_a_status_has_no_band_where_no_guarantee_is_known(under):
-    # Pools, and half a trial.
+    # Pools, and a trial of weight one half.
     model = SmoothBetaClassifier(0.2, bounds=[(0, 1)])
     weight = [0.5, 1.0] if under is None else None
     model.fit([[0.1], [0.9]], [0, 1], sample_weight=weight, context=under)
@@ -878,7 +878,7 @@ def test_an_experiment_without_trials_can_be_saved(tmp_path):
 
 
 def changed(path, change):
-    """Write a file anew, with a sound checksum, after a change."""
+    """Rewrite a file after a change, with a valid checksum."""
     values, arrays = persistence.read(path, "Experiment")
     change(values, arrays)
     persistence.write(path, "Experiment", values, arrays)

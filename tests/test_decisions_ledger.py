@@ -1,4 +1,4 @@
-"""What is asked for is told or abandoned once, whoever asks meanwhile."""
+"""Every trial that is asked for is told or abandoned once, whatever other threads do."""
 
 from concurrent.futures import ThreadPoolExecutor
 

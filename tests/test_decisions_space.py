@@ -1,4 +1,4 @@
-"""Spaces with decades, whole numbers and levels."""
+"""Spaces with logarithmic ranges, whole numbers and levels."""
 
 import json
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_values_that_a_side_cannot_have_are_refused():
 
 
 def run(space, n, model=None, seed=3, **options):
-    """Return an experiment with n trials, in which eyes differ."""
+    """Return an experiment with n trials, with different probabilities per eye."""
     rng = np.random.default_rng(seed)
     experiment = Experiment(space, Everywhere(), model, random_state=seed, **options)
     for _ in range(n):
@@ -201,7 +201,7 @@ def test_an_experiment_that_knew_levels_as_numbers_goes_on_so():
     again = Experiment(space, Everywhere(), numbers, random_state=1)
     for each in old.trials():
         trial = again.ask()
-        # Powers of ten differ in their last bit between processors; the file is of another one.
+        # Powers of ten differ in the last bit between processors, and the file is from another one.
         assert trial["eye"] == each["eye"]
         assert trial["contrast"] == pytest.approx(each["contrast"], rel=1e-12)
         if each["state"] == "told":

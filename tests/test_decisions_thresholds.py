@@ -15,12 +15,12 @@ LAPSING = contexts.guess_lapse(1 / 2, contexts.Unknown(2, 98))
 
 
 def chance(x):
-    """75 % right at 0.412, where half of the answers are guessed."""
+    """Return a probability of success that is 0.75 at 0.412, with half of the answers guessed."""
     return 0.5 + 0.48 * (1 - np.exp(-((x / 0.45) ** 3.5)))
 
 
 def told(experiment, n, seed, probability, context=None):
-    """Make trials as they are asked for."""
+    """Make the trials that are asked for."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
         trial = experiment.ask()
@@ -52,7 +52,7 @@ def test_the_usual_strategy_is_that_of_the_goal_the_space_and_the_model():
 
     assert "the threshold's variance" in used(LevelSet(0.5))
     assert "P(π > 0.5)" in used(LevelSet(0.5), model=SmoothBetaClassifier(0.2))
-    # Which is nowhere, or at two probabilities.
+    # That level is reached nowhere, or at two probabilities.
     assert "P(π > 0.3)" in used(LevelSet(0.3, under=[0.5, 1.0]))
     assert "P(π > 0.45)" in used(LevelSet(0.45, under=[0.0, 1.0, 0.0]))
 
@@ -87,7 +87,7 @@ def test_the_next_trial_is_taken_to_be_distorted_as_those_so_far(context):
     else:
         assert low == pytest.approx(0.5)
         assert high == pytest.approx(0.98, abs=1e-12 if context is GUESSED else 0.015)
-    # What is worth a trial where half of the answers are guesses is higher on the curve.
+    # If half of the answers are guesses, the most informative trials are higher on the curve.
     rows = np.linspace(0.0, 1.0, 65)[:, None]
     best = rows[np.argmax(expected_gain(field, goal, rows, np.random.default_rng(0), 1.0)), 0]
     level = field.mean(np.array([[best]]))[0]

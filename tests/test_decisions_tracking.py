@@ -1,4 +1,4 @@
-"""A tracker believes what its trials say, each by its age, in whatever order they came."""
+"""Trackers: the posterior weights each trial by its age, in whatever order they came."""
 
 import math
 from fractions import Fraction
@@ -23,7 +23,7 @@ FORGETTING = [
 
 
 def stream(seed, t=400, d=1, low=0.0, high=1.0, until=40.0):
-    """Trials anywhere, in no order of time."""
+    """Return trials anywhere, in random order of time."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(low, high, (t, d))
     return (
@@ -34,7 +34,7 @@ def stream(seed, t=400, d=1, low=0.0, high=1.0, until=40.0):
 
 
 def weights(times, now, half_life=None, window=None):
-    """What trials count for, by the definition: exact fractions tell which are in the window."""
+    """Return the weights of trials by definition; exact fractions decide on the window."""
     if half_life is not None:
         return np.array([2.0 ** (-(now - s) / half_life) for s in times])
     span = Fraction(window) / 64
@@ -43,7 +43,7 @@ def weights(times, now, half_life=None, window=None):
 
 
 def in_cells(X, bounds, side):
-    """Points in the middle of their cells."""
+    """Return points moved to the middle of their cells."""
     n = math.ceil(1 / side)
     middles = np.empty_like(X)
     for k, (low, high) in enumerate(bounds):
@@ -54,13 +54,13 @@ def in_cells(X, bounds, side):
 
 
 def counted(Q, X, y, w, bounds, radius):
-    """The weights of events and of others within the radius of each row of Q, one at a time."""
+    """Return the weights of events and of others within the radius of each row of Q, one by one."""
     sides = np.array([high - low for low, high in bounds])
     near = np.linalg.norm((Q[:, None] - X[None]) / sides, axis=2) <= radius
     return near @ (w * y), near @ (w * ~y)
 
 
-# What is believed --------------------------------------------------------------------------
+# Posteriors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING)
@@ -69,7 +69,7 @@ def test_posterior_is_that_of_all_trials_by_their_age(forgetting, later):
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.uniform(0, 10, 600), rng.uniform(-1, 1, 600)])
     y, times = rng.uniform(size=600) < 0.3, rng.uniform(0, 60, 600)
-    # A width that no two points lie apart to the last bits.
+    # A width that is not the distance of any two points, even up to rounding.
     tracker = RiskTracker(0.2, **forgetting, bounds=BOUNDS, bandwidth=0.2371, prior=(2.0, 3.0))
     for batch in np.array_split(np.arange(600), 7):
         tracker.update(X[batch], y[batch], times[batch])
@@ -109,7 +109,7 @@ def test_order_and_batches_do_not_show(trials, forgetting, random):
         np.testing.assert_array_equal(post.alpha, posts[0].alpha)
         np.testing.assert_array_equal(post.beta, posts[0].beta)
     X, y, times = (np.array(column) for column in zip(*trials, strict=True))
-    # Windows end at a span's border: none of these times may lie on it but for rounding.
+    # Windows end at the border of a span, so no time may lie on it up to rounding.
     w = weights(times, now + 0.1, **forgetting)
     near = np.abs(Q - X[None]) <= 0.3
     np.testing.assert_allclose(posts[0].alpha, 1 + near @ (w * y), rtol=1e-7)
@@ -225,7 +225,7 @@ def test_memory_is_bounded_by_cells_and_spans(forgetting, spans):
 
 
 def run(tracker, risk, days, seed=0, per_day=60):
-    """Give a tracker some days, and return the alarms that began, with the day."""
+    """Give a tracker some days of trials, and return the alarms that began, with the day."""
     rng, began = np.random.default_rng(seed), []
     for day in days:
         X = rng.uniform(size=(per_day, 1))
@@ -294,7 +294,7 @@ def test_time_alone_ends_an_alarm_and_asking_changes_nothing():
     tracker = RiskTracker(0.3, half_life=1.0, places=[[0.5]])
     assert len(tracker.update([[0.5]] * 50, [1] * 50, times=0.0)) == 1
     assert [len(tracker.alarms(time=time)) for time in (0.0, 2.0, 39.0)] == [1, 1, 1]
-    # The prior alone says 0.7 > clear.
+    # The prior alone gives 0.7 > clear.
     strict = RiskTracker(0.3, half_life=1.0, places=[[0.5]], clear=0.8)
     strict.update([[0.5]] * 50, [1] * 50, times=0.0)
     assert [len(strict.alarms(time=time)) for time in (0.0, 2.0, 39.0)] == [1, 1, 0]
@@ -525,7 +525,7 @@ def test_trials_that_make_no_sense_are_refused_and_change_nothing(given_, error,
     tracker = RiskTracker(**GOOD)
     with pytest.raises((ValueError, TypeError)):
         tracker.update([[0.5, 0.5]] * 2, [0, 1], [math.nan, 1.0])
-    tracker.update(**good)  # what failed has not even said how many features there are
+    tracker.update(**good)  # the failed update has not even fixed the number of features
     tracker.save(tmp_path / "before")
     with pytest.raises(error, match=message):
         tracker.update(**{**good, **given_})
@@ -607,7 +607,7 @@ def test_a_tracker_of_the_first_version_goes_on():
     shapes = np.tile([2.0, 3.0], (3, 1))
     for i, span in enumerate(arrays["spans"]):
         places, (lost, won) = arrays[f"axes.{i}"][0], arrays[f"counts.{i}"]
-        left = 2.0 ** (-32 - (now / 4.0 - (span + 1)))  # counts are units of 2⁻³² at a span's end
+        left = 2.0 ** (-32 - (now / 4.0 - (span + 1)))  # counts have units of 2⁻³² at a span's end
         near = np.abs(Q - places) <= 2.5
         shapes += left * np.stack([near @ won, near @ lost], axis=1)
     post = tracker.posterior(Q, time=now)

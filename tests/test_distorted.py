@@ -1,5 +1,5 @@
 """Learning from distorted trials: the estimator with contexts, against the exact mixture,
-closed forms, integrals, and itself told the same in another way."""
+closed forms, integrals, and itself with the same information in another form."""
 
 import copy
 import pickle
@@ -30,7 +30,7 @@ POINTS = np.array([[0.05], [0.3], [0.5], [0.8], [0.99]])
 
 @st.composite
 def experiments(draw, rows=affine | polynomial, most=30, highest=3):
-    """Draw points on eighths of a cube, outcomes that can happen, and contexts of one degree."""
+    """Draw points on eighths of a cube, possible outcomes, and contexts of one degree."""
     d = draw(st.integers(1, highest))
     cell = st.lists(st.integers(0, 8).map(lambda i: i / 8), min_size=d, max_size=d)
     drawn = draw(st.lists(st.tuples(cell, st.booleans(), rows), min_size=1, max_size=most))
@@ -42,7 +42,7 @@ def experiments(draw, rows=affine | polynomial, most=30, highest=3):
 
 
 def trials_of(t=60, d=1, seed=0, kind="affine"):
-    """Return points, outcomes and contexts; by kind one for all, one per trial, or polynomials."""
+    """Return points, outcomes and contexts: one for all, one per trial, or polynomials, by kind."""
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(t, d)), rng.integers(0, 2, size=t)
     if kind == "polynomial":
@@ -68,7 +68,7 @@ def assert_same_distribution(ours, exact, tolerance=1e-6):
     np.testing.assert_allclose(ours.mean(), exact.mean(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.std(), exact.std(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.cdf(POINTS), exact.cdf(POINTS), rtol=0, atol=tolerance)
-    # Where there is next to no mass between two modes, a quantile is any point between them.
+    # If there is almost no mass between two modes, a quantile is any point between them.
     found = ours.ppf(LEVELS)
     away = np.minimum(np.abs(found - exact.ppf(LEVELS)), np.abs(exact.cdf(found) - LEVELS))
     assert away.max() <= tolerance
@@ -82,7 +82,7 @@ def test_other_distributions_are_told_apart(other):
 
 
 def bits(model, X):
-    """Return all that is learned, and the posterior at X and elsewhere, as bytes."""
+    """Return all learned values, and the posterior at X and elsewhere, as bytes."""
     posterior = model.posterior(np.vstack([X, X / 2, np.full((1, X.shape[1]), 9.0)]))
     learned = model.n_trials_, model.bandwidth_, model.scale_.tolist(), model.bounds_.tolist()
     answers = posterior.mean(), posterior.std(), posterior.ppf(0.1), posterior.cdf(0.5)
@@ -161,14 +161,14 @@ def precision():
 
 
 def truncated_beta(won, lost, low, high):
-    """Return mean, deviation and cdf of θ, where q = low + (high − low) θ ~ Beta(S+1, n−S+1)."""
+    """Return mean, deviation and cdf of θ if q = low + (high − low) θ ~ Beta(S+1, n−S+1)."""
     a, b, low, high = arb(won + 1), arb(lost + 1), arb(low), arb(high)
     below = lambda x, i=0: x.beta_lower(a + i, b, regularized=1)
     mass = lambda i: below(high, i) - below(low, i)
     first = a / (a + b) * mass(1) / mass(0)
     second = a * (a + 1) / ((a + b) * (a + b + 1)) * mass(2) / mass(0)
     mean, spread = (first - low) / (high - low), (second - first**2).sqrt() / abs(high - low)
-    # With a negative gain q falls as θ rises, and both differences change their sign.
+    # With a negative gain q falls as θ rises, and both differences change sign.
     cdf = lambda p: float((below(low + (high - low) * arb(p)) - below(low)) / mass(0))
     return float(mean), float(spread), cdf
 
@@ -196,7 +196,7 @@ def test_constant_contexts_make_a_truncated_beta(context, won, lost):
 def test_perfect_pools_of_one_size_have_a_closed_form(size, won, lost):
     model = make().fit_counts([[0.5]], [won], [won + lost], context=[contexts.pooled(size)])
     posterior = model.posterior([[0.5]])
-    # The chance of a negative pool, v = (1 − π)^m, is Beta(n + 1/m, s + 1) under a uniform prior.
+    # With a uniform prior, P(negative pool), v = (1 − π)^m, is Beta(n + 1/m, s + 1).
     a, b = lost + 1 / size, won + 1
     power = lambda k: np.exp(special.betaln(a + k / size, b) - special.betaln(a, b))
     assert posterior.mean()[0] == pytest.approx(1 - power(1), abs=1e-6)
@@ -214,7 +214,7 @@ def test_perfect_pools_of_one_size_have_a_closed_form(size, won, lost):
 def test_ten_million_trials_make_a_posterior_as_narrow_as_they_should(share, tolerance, context):
     model = make(sharing=share).fit_counts([[0.5]], [7 * 10**6], [10**7], context=context)
     posterior = model.posterior([[0.5]])
-    # Nothing of this Beta is cut off.
+    # Practically nothing of this Beta is cut off.
     success, (low, high) = stats.beta(7e6 + 1, 3e6 + 1), context
     spread = success.std() / abs(high - low)
     level = LEVELS if high > low else 1 - LEVELS
@@ -237,7 +237,7 @@ def test_windows_of_thousands_of_contexts_are_as_right_as_small_ones():
     assert_same_distribution(posterior, exact_mixture(context, y))
 
 
-# The context (0, 1) is none.
+# The context (0, 1) is no distortion.
 
 
 @pytest.mark.parametrize("share", SHARINGS)
@@ -277,7 +277,7 @@ def test_undistorted_counts_have_the_bits_of_counts_without_context(share, width
     assert bits(given_, X) == bits(plain, X)
 
 
-# A context of equal coefficients says nothing.
+# A context with equal coefficients carries no information.
 
 
 @pytest.mark.parametrize("share", SHARINGS)
@@ -306,7 +306,7 @@ def test_trials_of_gain_zero_may_lie_outside_the_bounds():
     assert model.n_trials_ == 2
 
 
-# However the same trials come, every bit is the same.
+# However the same trials arrive, every bit is the same.
 
 
 weights = st.sampled_from([None, [1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 0.1, 2.7], [1 / 3, 1e6 + 0.1]])
@@ -314,7 +314,7 @@ weights = st.sampled_from([None, [1.0, 2.0, 3.0], [0.5, 1.0, 2.0, 0.1, 2.7], [1 
 
 @st.composite
 def weighted(draw, share):
-    """Draw trials for one sharing, with weights or without, as a list of columns."""
+    """Draw trials for one kind of sharing, with or without weights, as a list of columns."""
     rows = affine if share == "mean" else affine | polynomial
     X, y, context = draw(experiments(rows=rows, most=25))
     context[0], y[0] = contexts.elevate((0.25, 0.75), context.shape[1] - 1), 1
@@ -494,7 +494,7 @@ def test_thousands_of_trials_give_the_same_bits_in_batches():
         assert bits(learn(batches, share, "theory"), X[::50]) == expected
 
 
-# Failures named instead of successes.
+# Failure as the named class.
 
 
 @pytest.mark.parametrize("share", SHARINGS)
@@ -557,7 +557,7 @@ def test_by_theory_every_context_that_teaches_has_a_width(context):
 
 
 def integral(function, context, success, weight):
-    """Return E[function(θ)] after weighted trials: a sum over log-odds, where all is smooth."""
+    """Return E[function(θ)] after weighted trials: a sum over log-odds, where it is smooth."""
     u = np.arange(-45.0, 45.0, 0.1)
     theta = 1 / (1 + np.exp(-u))
     density = np.log(theta) + np.log(1 / (1 + np.exp(u)))
@@ -570,7 +570,7 @@ def integral(function, context, success, weight):
 def refitted_score(X, y, weight, context, width, share):
     """Return Σ log P(a trial's outcome | the others in its window), by integration.
 
-    A trial of weight 1 or more is so many trials, of which one is left out.
+    A trial of weight 1 or more counts as that many trials, of which one is left out.
     """
     total = 0.0
     for i in range(len(y)):
@@ -602,10 +602,10 @@ def test_leave_one_out_scores_widths_as_refitting_does(share, kind, sizes_, d):
     grid = bandwidth.candidates(np.ones(d), d**0.5, 25)
     np.testing.assert_allclose(scored.widths, grid, rtol=1e-12)
     theirs = np.array([refitted_score(X, y, weight, context, width, share) for width in grid])
-    # Up to what is the same for every width.
+    # Up to a constant that is the same for every width.
     ours = scored.scores
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=0, atol=1e-5)
-    # The last of equal ones, which differ by rounding.
+    # The last of equal scores, which differ by rounding.
     best = grid[np.flatnonzero(theirs >= theirs.max() - 1e-6)[-1]]
     assert alone.bandwidth_ == pytest.approx(best)
     assert alone.weights_["score"] == pytest.approx(ours.max())
@@ -622,7 +622,7 @@ def test_leave_one_out_scores_counts_as_their_trials(share):
     assert counted.bandwidth_ == one_by_one.bandwidth_
 
 
-# Other circumstances.
+# Answers under other contexts.
 
 
 @pytest.mark.parametrize("share", SHARINGS)
@@ -656,7 +656,7 @@ def test_every_row_may_have_circumstances_of_its_own():
     np.testing.assert_allclose(tired.ppf(LEVELS), 0.5 * posterior.ppf(LEVELS), rtol=1e-12)
 
 
-# What is asked of many points.
+# Queries at many points.
 
 
 @pytest.mark.parametrize("share", SHARINGS)

@@ -1,4 +1,4 @@
-"""Bad contexts: the error says where, what and which rule; the model stays as it was."""
+"""Bad contexts: the error says where, what and which rule; the model stays unchanged."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ def changed(values, at, value):
 
 
 def knowledge(model):
-    """Return all that the model holds, and what it answers, to the bit."""
+    """Return the model's contents and its answers, to the bit."""
     posterior = model.posterior(X)
     held = {name: id(value) for name, value in vars(model).items()}
     return held, model.n_trials_, posterior.mean().tobytes(), posterior.ppf(0.3).tobytes()
@@ -90,7 +90,7 @@ def test_the_highest_degree_allowed_is_learned_from():
     assert make().fit(X, Y, context=context).n_trials_ == T
 
 
-# Outcomes that cannot be.
+# Impossible outcomes.
 
 
 @pytest.mark.parametrize("share", ["exact", "mean"])
@@ -233,8 +233,7 @@ def test_models_that_share_differently_are_not_merged(ours, theirs):
 
 @pytest.mark.parametrize("pure", [(0.0, 0.5), (0.5, 1.0)])
 def test_sharing_cannot_change_after_contexts_that_happened_to_be_sure(pure):
-    # A success under (0, 0.5) is one like any other for "exact", but its context is a part of
-    # every mean.
+    # For "exact", a success under (0, 0.5) is like any other, but its context is in every mean.
     outcome = np.full(T, int(pure[0] == 0.0))
     model = make().partial_fit(X, outcome, classes=[0, 1], context=pure)
     other = make(sharing="mean").fit(X, Y, context=C)
@@ -255,7 +254,7 @@ def test_a_model_without_contexts_merges_with_either_sharing(ours, theirs):
     np.testing.assert_array_equal(other.merge(plain).posterior(X).mean(), expected)
 
 
-# Too much to count.
+# Too many trials to count.
 
 
 @pytest.mark.parametrize("share", ["exact", "mean"])

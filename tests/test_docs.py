@@ -1,4 +1,4 @@
-"""Every Python block of every page runs and says what the page says; the site has all pages."""
+"""Every Python block of every page runs and gives the output shown; the site has all pages."""
 
 import os
 import re
@@ -31,12 +31,12 @@ def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-# What the blocks of a page define, by its name: what its text says must be so.
+# By page: a test of the claims in its text, given what its blocks define.
 CLAIMS = {}
 
 
 def claims(name):
-    """Mark a function as the test of what a page says."""
+    """Mark a function as the test of a page's claims."""
 
     def kept(function):
         CLAIMS[name] = function
@@ -46,7 +46,7 @@ def claims(name):
 
 
 ALL = [pytest.param(page, id=name_of(page)) for page in PAGES["pages"]()]
-# Of all pages these take most of the time.
+# These pages take most of the time.
 LONG = ["docs/bandits.md", "docs/decisions.md", "docs/plots.md", "docs/tutorial.md"]
 WITH_CODE = [
     pytest.param(p, id=name_of(p), marks=[pytest.mark.long] * (name_of(p) in LONG))
@@ -70,10 +70,10 @@ def test_blocks_run_and_say_what_the_page_says(page, tmp_path, monkeypatch):
 
 
 def drawn_alike(saved, shown):
-    """Return whether two pictures are the same, but for fonts and what rounding does."""
+    """Return whether two pictures are the same, up to fonts and rounding."""
     first, second = (plt.imread(path)[..., :3] for path in (saved, shown))
     if first.shape != second.shape:
-        return np.abs(np.subtract(first.shape, second.shape)).max() <= 20  # room for other fonts
+        return np.abs(np.subtract(first.shape, second.shape)).max() <= 20  # other fonts
     return np.mean(np.abs(first - second)) < 0.015
 
 
@@ -81,11 +81,11 @@ def test_every_claim_is_of_a_page_with_code():
     assert set(CLAIMS) <= {name_of(param.values[0]) for param in WITH_CODE}
 
 
-# What the pages say -------------------------------------------------------------------------
+# The claims of pages ------------------------------------------------------------------------
 
 
 def hill(dose):
-    """The cure rate of the first page."""
+    """Return the cure rate of the first page."""
     return 0.1 + 0.75 * np.exp(-(((dose - 6) / 2.5) ** 2))
 
 
@@ -166,7 +166,7 @@ def _(scope):
     of_answers = float(re.search(r"random_state=0\)   # about ([\d.]+)", text)[1])
     assert scope["right"].median() == pytest.approx(of_answers, abs=0.01)
     assert scope["anchored"].not_reached < 0.01 < scope["free"].not_reached
-    assert scope["held"] >= 13  # of 15, where 14.25 are expected
+    assert scope["held"] >= 13  # of 15; 14.25 are expected
     assert scope["levels"].tolist() == [35, 40, 45, 50, 55, 65]
     assert scope["enough"] == pytest.approx([0, 0, 0, 1, 1, 0.75], abs=0.05)
 
@@ -206,7 +206,7 @@ def _(scope):
     told = re.search(r"about (\d+), from (\d+) to (\d+)", text)
     found = scope["half"].median(), *scope["half"].interval(0.95)
     assert found == pytest.approx([float(number) for number in told.groups()], abs=0.6)
-    # Abbott's correction at the chambers near 30, of which no model is asked.
+    # Abbott's correction at the chambers near 30, without a model.
     rows, near = scope["rows"], np.abs(scope["dose"][:, 0] - 30) <= 3
     dead, control = rows["dead"][near].sum(), rows["control_mortality"][near]
     control = np.average(control, weights=rows["insects"][near])
@@ -291,18 +291,18 @@ def between(text, start, stop):
     return text.split(start)[1].split(stop)[0]
 
 
-# Pages hang together ------------------------------------------------------------------------
+# Links between pages ------------------------------------------------------------------------
 
 
 def anchors(page):
-    """Return the anchors of a page's headings, as sites make them."""
+    """Return the anchors of a page's headings, as the site makes them."""
     text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     titles = [title.lower() for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
     return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title)).strip("-") for title in titles}
 
 
 def links_of(page):
-    """Return where a page leads, code aside."""
+    """Return the links of a page, without code."""
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8")))
 
 
@@ -343,7 +343,7 @@ def test_the_reference_has_every_public_name():
 
 
 def rooms():
-    """Return the rows of the table of rooms, the top one first."""
+    """Return the rows of the table of rooms, from the top."""
     table = between(text_of("docs/architecture.md"), "|---|---|\n", "\n\n").splitlines()
     return [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table]
 
@@ -379,7 +379,7 @@ def test_rooms_stand_in_the_order_of_imports():
 
 
 class Fetched(HTMLParser):
-    """What a browser would fetch to show a page."""
+    """Collects what a browser would fetch to show a page."""
 
     def __init__(self):
         super().__init__()
@@ -427,7 +427,7 @@ def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_
 
 
 def test_every_target_of_make_has_its_lines_for_people_without_make():
-    """But those that list the targets, that prepare the others, and that clean up."""
+    """Except those that list the targets, prepare the others, or clean up."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.*##", text, re.MULTILINE))
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

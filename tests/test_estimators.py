@@ -1,4 +1,4 @@
-"""What SmoothBetaClassifier learns, against windows counted by hand."""
+"""SmoothBetaClassifier with windows, against windows counted by hand."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ def grid_trials(t, d, n_classes=2, seed=0):
 
 
 def is_near(x, q, unit, width, metric):
-    """Say in exact arithmetic whether x lies within the width of q."""
+    """Return in exact arithmetic whether x lies within the width of q."""
     apart = [
         abs(Fraction(a) - Fraction(b)) / Fraction(u) for a, b, u in zip(x, q, unit, strict=True)
     ]
@@ -48,7 +48,7 @@ def assert_same_posterior(a, b, X):
 
 
 def assert_same_knowledge(a, b, X):
-    """Everything learned is equal, not only the answers at X."""
+    """Expect everything learned to be equal, not only the answers at X."""
     for name in ("classes_", "n_trials_", "scale_", "bounds_"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     assert a.weights_.tobytes() == b.weights_.tobytes()
@@ -103,7 +103,7 @@ def test_the_posterior_adds_the_window_to_the_prior(metric, d, options, units):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_scale_std_measures_in_standard_deviations(metric):
-    # Half the trials at each end: the deviations are 3 and 1/2, exactly.
+    # Half the trials at each end: the standard deviations are exactly 3 and 1/2.
     X = np.array([[-3.0, 1.0], [3.0, 2.0], [-3.0, 2.0], [3.0, 1.0]])
     y = np.array([0, 1, 1, 0])
     queries = np.array([[-3.0, 1.5], [0.0, 1.5], [0.0, 1.0], [3.0, 2.0], [-2.75, 1.0]])
@@ -323,7 +323,7 @@ def test_fractional_weights_add_up_to_a_billionth(w):
     model = SmoothBetaClassifier(bandwidth=0.5)
     model.fit(np.zeros((3000, 1)), np.arange(3000) % 3 == 0, sample_weight=np.full(3000, w))
     posterior = model.posterior([[0]])
-    # Each weight is kept to half of 2⁻³²; then the sum is rounded to a float.
+    # Each weight is stored to within half of 2⁻³²; then the sum is rounded to a float.
     successes, failures = (float(1 + n * Fraction(w)) for n in (1000, 2000))
     assert posterior.alpha[0] == pytest.approx(successes, abs=1000 * 2**-33, rel=4e-16)
     assert posterior.beta[0] == pytest.approx(failures, abs=2000 * 2**-33, rel=4e-16)
@@ -409,7 +409,7 @@ def test_units_come_from_the_first_batch():
     assert model.posterior([[2], [10], [5]]).alpha.tolist() == [3.0, 2.0, 1.0]
 
 
-# Shapes of data at the edge.
+# Edge cases of shapes.
 
 
 @pytest.mark.parametrize("scale", ["range", "std"])
@@ -450,7 +450,7 @@ def test_values_of_any_magnitude_are_told_apart(scale, unit):
     assert posterior.beta.tolist() == [2.0, 1.0]
 
 
-# The layout of arrays.
+# The memory layout of arrays.
 
 
 def strided(X):
@@ -568,7 +568,7 @@ def learned_width(truth, seed, d=1, **options):
 @pytest.mark.parametrize("d", [1, 2])
 def test_leave_one_out_finds_wide_windows_for_a_flat_field(d):
     flat = lambda X: np.full(len(X), 0.3)
-    # Where all widths do well chance decides between them, so not every data set's is wide.
+    # If all widths do well, chance decides between them, so not every data set gets a wide one.
     chosen = [learned_width(flat, seed, d, bandwidth="loo") for seed in range(9)]
     assert np.median(chosen) > 0.3
 
@@ -594,7 +594,7 @@ def test_leave_one_out_is_the_same_for_trials_in_batches(cuts):
 
 
 def test_leave_one_out_has_the_width_with_the_best_score():
-    """Every trial left out of windows that are counted by hand."""
+    """Every trial is left out of windows that are counted by hand."""
     rng = np.random.default_rng(12)
     X = rng.uniform(size=(60, 1))
     y = (rng.uniform(size=60) < X[:, 0]).astype(int)

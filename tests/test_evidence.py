@@ -1,4 +1,4 @@
-"""Sums of distorted trials, read again as posteriors: against the exact mixture and integrals."""
+"""Sums of distorted trials, decoded as posteriors: against the exact mixture and integrals."""
 
 from math import comb
 
@@ -20,7 +20,7 @@ POINTS = np.array([[0.05], [0.3], [0.5], [0.8], [0.99]])
 
 @st.composite
 def experiments(draw, rows=affine | polynomial, most=25):
-    """Draw contexts (t, p + 1), written in one degree, and outcomes that can happen."""
+    """Draw contexts (t, p + 1) of one degree, and possible outcomes."""
     drawn = draw(st.lists(st.tuples(rows, st.booleans()), min_size=1, max_size=most))
     degree = max(len(row) for row, _ in drawn) - 1
     context = np.array([contexts.elevate(row, degree) for row, _ in drawn])
@@ -35,7 +35,7 @@ def evidence_of(context, success, share="exact", weight=None, **polynomials):
 
 
 def window_of(evidence, share="exact"):
-    """Return the sums of a window that holds all these trials, and how to read them."""
+    """Return the sums of a window with all of these trials, and their decoder."""
     span, on_lattice = (0, 0), np.zeros(0, dtype=np.int64)
     if evidence.shifts is not None:
         shifts = evidence.shifts
@@ -51,7 +51,7 @@ def window_of(evidence, share="exact"):
 
 
 def read(context, success, share="exact", prior=(1.0, 1.0), weight=None):
-    """Return the posterior of a window that holds all these trials."""
+    """Return the posterior of a window with all of these trials."""
     sums, decoder = window_of(evidence_of(context, success, share, weight), share)
     return decoder.posterior(sums, np.array([prior[::-1]]))
 
@@ -64,7 +64,7 @@ def assert_same_distribution(ours, exact, tolerance=1e-6):
     np.testing.assert_allclose(ours.mean(), exact.mean(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.std(), exact.std(), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.cdf(POINTS), exact.cdf(POINTS), rtol=0, atol=tolerance)
-    # Where there is next to no mass between two modes, a quantile is any point between them.
+    # If there is almost no mass between two modes, a quantile is any point between them.
     found = ours.ppf(LEVELS)
     away = np.minimum(np.abs(found - exact.ppf(LEVELS)), np.abs(exact.cdf(found) - LEVELS))
     assert away.max() <= tolerance
@@ -78,12 +78,12 @@ def test_other_distributions_are_told_apart(other):
 
 
 def integral(function, context, success, weight, prior=(1.0, 1.0)):
-    """Return E[function(θ)] after weighted trials: a sum over log-odds, where all is smooth."""
+    """Return E[function(θ)] after weighted trials: a sum over log-odds, where it is smooth."""
     u = np.arange(-45.0, 45.0, 0.1)
     theta, other = 1 / (1 + np.exp(-u)), 1 / (1 + np.exp(u))
     density = prior[0] * np.log(theta) + prior[1] * np.log(other)
     for row, n in zip(contexts.likelihood(context, success), weight, strict=True):
-        # In both θ and 1 − θ, for a likelihood may vanish at either end.
+        # In both θ and 1 − θ, because a likelihood may vanish at either end.
         p = len(row) - 1
         terms = [b * comb(p, k) * theta**k * other ** (p - k) for k, b in enumerate(row)]
         density += n * np.log(sum(terms))
@@ -164,7 +164,7 @@ def test_an_affine_context_of_higher_degree_is_kept_as_affine():
 
 
 def test_polynomials_that_differ_by_a_factor_are_counted_together():
-    # Half the successes of a pool of two say about π what all of them do.
+    # Half of the successes of a pool of two carry the same information on π as all of them.
     context = np.array([[0.0, 1.0, 1.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     evidence = evidence_of(context, np.array([True, True, True]))
     assert sorted(evidence.polynomials) == [(0.0, 1.0, 1.0), (1.0, 0.0, 1.0)]
@@ -180,7 +180,7 @@ def test_polynomials_that_differ_by_a_factor_are_counted_together():
 def test_mean_sums_are_trials_that_all_have_the_mean_context(experiment, prior):
     context, success = experiment
     there = teaches(context)
-    # Of no trials at all there is no mean.
+    # Without any trials there is no mean.
     mean = context[there].mean(axis=0) if there.any() else np.array([0.0, 1.0])
     assert_same_distribution(
         read(context, success, "mean", prior), exact_mixture(mean, success[there], prior)
@@ -204,7 +204,7 @@ def test_contexts_near_certainty_are_read_right(context, share, n, last):
 
 
 def as_dict(evidence):
-    """Return the sums by their meaning, whatever their order."""
+    """Return the sums by meaning, whatever their order."""
     sums, decoder = window_of(evidence)
     counts = np.zeros(4, dtype=np.int64)
     counts[: min(4, decoder.width)] = sums[0, : min(4, decoder.width)]
@@ -276,7 +276,7 @@ def test_a_window_holds_as_many_trials_as_were_deposited():
     assert decoder.size(sums).tolist() == [4.0]
 
 
-# What was seen.
+# Totals.
 
 
 def test_seen_tells_what_distortion_leaves_of_a_trial():
@@ -322,7 +322,7 @@ def test_a_trial_left_out_is_predicted_by_the_others(share, data):
     sums, decoder = window_of(evidence, share)
     if decoder.is_plain:
         return
-    # Each at a place of its own, and all within each other's window.
+    # Each at its own place, and all within each other's window.
     axes = evidence.rows[None].astype(float)
     out = decoder.left_out(Places(axes, evidence.counts, evidence.shifts))
     t = len(success)
@@ -330,7 +330,7 @@ def test_a_trial_left_out_is_predicted_by_the_others(share, data):
     found = np.empty(t)
     found[evidence.rows[out.place]] = scores
     expected = np.array([predicted(context, success, i, share) for i in range(t)])
-    # Up to what does not depend on the others: the likelihood's own factor.
+    # Up to a factor of the likelihood that does not depend on the others.
     alone = [decoder.log_scores(*alone_in_its_window(out, i)) for i in range(len(out.place))]
     factor = np.empty(t)
     factor[evidence.rows[out.place]] = np.concatenate(alone)
@@ -339,7 +339,7 @@ def test_a_trial_left_out_is_predicted_by_the_others(share, data):
 
 
 def alone_in_its_window(out, i):
-    """Return the trial, and the sums of a window that holds nothing else."""
+    """Return the trial, and the sums of a window that contains nothing else."""
     one = decode.LeftOut(np.zeros(1, dtype=np.int64), *(part[i : i + 1] for part in out[1:]))
     return one, one.own.copy(), np.ones((1, 2))
 

@@ -1,4 +1,4 @@
-"""Every example runs, draws, and says what only a model that knows the contexts can say."""
+"""Every example runs, draws, and finds what only a model that knows the contexts can."""
 
 import runpy
 from pathlib import Path
@@ -12,7 +12,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def example(name):
-    """Return what a script defines, without running its main."""
+    """Return the definitions of a script, without running its main."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
@@ -70,7 +70,7 @@ def test_ome_knows_that_half_of_the_unheard_are_guessed_right():
     np.testing.assert_allclose(naive.mean()[:5], share[:5], atol=0.01)
     assert (naive.interval(0.95)[0][:3] > 0.4).all()
     assert (heard.mean()[:3] < 0.15).all()
-    # Well above chance, 2 share − 1 of the signals were heard.
+    # Well above chance, the share of signals heard is 2 share − 1.
     np.testing.assert_allclose(heard.mean()[3:5], 2 * share[3:5] - 1, atol=0.02)
 
 

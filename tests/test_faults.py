@@ -1,4 +1,4 @@
-"""The figures about reliability, on a few cases each: they run, and find no harm."""
+"""The benchmarks of reliability, on a few cases each: they run, and find no failures."""
 
 import subprocess
 import sys
@@ -10,14 +10,14 @@ ROOT = Path(__file__).parents[1]
 
 
 def figure(name, cases):
-    """Return the status and the cells of the row that a figure prints."""
+    """Return the exit status and the cells of the row that a benchmark prints."""
     command = [sys.executable, "benchmarks/faults.py", name, "--cases", str(cases)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.stdout, run.stderr
     return run.returncode, [cell.strip() for cell in run.stdout.splitlines()[-1].split("|")[1:-1]]
 
 
-# Orders and settled models have generated tests of their own, in every run.
+# Orders and settled models are tested by generated cases in every run.
 FEW = [
     pytest.param("orders", 20, marks=pytest.mark.long),
     pytest.param("settled", 10, marks=pytest.mark.long),

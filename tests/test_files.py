@@ -1,4 +1,4 @@
-"""Files: read in pieces they teach what all of their rows would at once, to the bit."""
+"""Files: reading them in batches gives the same model as all rows at once, to the bit."""
 
 import contextlib
 import enum
@@ -37,7 +37,7 @@ def spelled(values):
 
 
 def trials(t=T, labels=(0, 1), seed=0):
-    """Return a table: points of a coarse grid and of none, outcomes, weights, counts, contexts."""
+    """Return a table: points on a coarse grid and off it, outcomes, weights, counts, contexts."""
     rng = np.random.default_rng(seed)
     held = rng.integers(0, 5, size=t)
     return pd.DataFrame(
@@ -55,7 +55,7 @@ def trials(t=T, labels=(0, 1), seed=0):
 
 
 def write(table, path, rows=None):
-    """Write some rows as a file of the kind that its name says."""
+    """Write some rows to a file, in the format of its ending."""
     arrow = pa.Table.from_pandas(table, preserve_index=False)
     if path.suffix.lower() == ".csv":
         pyarrow.csv.write_csv(arrow, path)
@@ -65,7 +65,7 @@ def write(table, path, rows=None):
 
 
 def split(table, folder, names, rows=100):
-    """Write parts of the table as files of these names, in turn."""
+    """Write consecutive parts of the table to files of these names."""
     parts = np.array_split(np.arange(len(table)), len(names))
     return [
         write(table.iloc[part], folder / name, rows)
@@ -78,7 +78,7 @@ def make(**options):
 
 
 def held(model):
-    """Return all places of a model with their statistics, each once, sorted."""
+    """Return all distinct places of a model with their statistics, sorted."""
     places = concatenate(model.windows_.places)
     keys = [*places.axes]
     sums = [*places.counts.astype(np.int64)]
@@ -93,7 +93,7 @@ def held(model):
 
 
 def assert_same(streamed, whole):
-    """Check that two models know the same, to the bit."""
+    """Check that two models are the same, to the bit."""
     assert streamed.classes_.tolist() == whole.classes_.tolist()
     assert streamed.n_trials_ == whole.n_trials_
     assert streamed.feature_names_in_.tolist() == whole.feature_names_in_.tolist()
@@ -123,7 +123,7 @@ def test_models_that_know_different_things_are_told_apart():
 
 
 def learn_both(table, paths, fit=None, options=None, **columns):
-    """Return a model of the files, and one of the table that is given what `fit` says."""
+    """Return a model of the files, and one of the table with the arguments in `fit`."""
     options = options or {}
     streamed = make(**options).fit_files(paths, features=NAMES, batch_rows=64, **columns)
     whole = make(**options)
@@ -133,7 +133,7 @@ def learn_both(table, paths, fit=None, options=None, **columns):
 
 
 def learned(paths, limits, batch_rows=64, forest=None, **columns):
-    """Return what `fit_files` makes of files that are read with other limits."""
+    """Return the result of `fit_files` with other limits on reading."""
     rows = files.Rows(paths, files.roles(NAMES, **columns), batch_rows, limits=limits)
     begun = streaming.begun("model", Options.of(make()), rows)
     if forest is not None:
@@ -141,7 +141,7 @@ def learned(paths, limits, batch_rows=64, forest=None, **columns):
     return SmoothBetaClassifier.of(streaming.learned("model", begun, rows))
 
 
-# The same as one fit.
+# The same as a single fit.
 
 KINDS = {
     "Parquet": ["a.parquet", "b.pq", "c.parquet"],
@@ -162,7 +162,7 @@ def test_files_teach_what_one_fit_on_all_rows_does(kind, tmp_path):
 def test_weights_teach_the_same(kind, tmp_path):
     table = trials()
     table.loc[:80, "weight"] = 0.0  # batches without any weight
-    table.loc[3, "age"] = 500  # a point that is no trial
+    table.loc[3, "age"] = 500  # a point without a trial
     table.loc[3, "weight"] = 1e-12
     paths = split(table, tmp_path, KINDS[kind])
     fit = {"y": table["died"], "sample_weight": table["weight"]}
@@ -196,7 +196,7 @@ def test_counts_beyond_the_exact_floats_teach_the_same(suffix, tmp_path):
 def test_contexts_in_columns_teach_the_same(kind, sharing, weighted, tmp_path):
     table = trials()
     table.loc[5, "age"] = 500
-    table.loc[5, ["low", "high"]] = 0.5  # a trial that teaches nothing
+    table.loc[5, ["low", "high"]] = 0.5  # an uninformative trial
     paths = split(table, tmp_path, KINDS[kind])
     fit = {"y": table["died"], "context": table[["low", "high"]].to_numpy()}
     columns = {"outcome": "died", "context": ["low", "high"]}
@@ -236,7 +236,7 @@ def pools(rows):
 
 @pytest.mark.parametrize("rising", [True, False])
 def test_a_function_of_all_columns_gives_polynomial_contexts(rising, tmp_path):
-    table = trials().sort_values("age", ascending=rising)  # polynomials come one after the other
+    table = trials().sort_values("age", ascending=rising)  # each batch brings new polynomials
     table["name"] = "text that is no feature"
     paths = split(table, tmp_path, KINDS["both"])
     fit = {"y": table["died"], "context": pools(table)}
@@ -301,7 +301,7 @@ def test_widths_are_chosen_for_all_trials_at_once(bandwidth, tmp_path):
 
 @st.composite
 def files_of(draw, t):
-    """Draw how rows are spread: the file of each, and the size of row groups and batches."""
+    """Draw the file of each row, and the size of row groups and batches."""
     owner = np.array(draw(st.lists(st.integers(0, 3), min_size=t, max_size=t)))
     suffixes = [draw(st.sampled_from([".csv", ".parquet"])) for _ in range(4)]
     return owner, suffixes, draw(st.integers(1, 9)), draw(st.integers(1, 9))
@@ -489,7 +489,7 @@ def test_a_quoted_word_for_nothing_is_a_label(tmp_path):
     assert make().fit_files(tmp_path, outcome="y").classes_.tolist() == ["EU\nor so", "NA"]
 
 
-# Bad input. The error says which file, where in it, and what to do; the model stays as it was.
+# Bad input. The error says which file, where in it, and what to do; the model stays unchanged.
 
 
 def before_and_after(model):
@@ -505,7 +505,7 @@ def before_and_after(model):
     width=st.integers(1, 3),
 )
 def test_every_line_of_a_csv_file_is_a_row(lines, before, after, line_end, mark, width):
-    """Blank ones too, but those before the names and, of two columns, at the end."""
+    """Including blank ones, except before the header and, with two columns, at the end."""
     names = ["x", '"y, z"', "w"][:width] if width != 1 or before else ['"x,y"']
     rows = [line and ",".join([line] * width) for line in lines] + [""] * after
     text = line_end.join([*[""] * before * (not mark), ",".join(names), *rows, ""])
@@ -537,7 +537,7 @@ def test_a_blank_line_among_trials_is_named(blank, tmp_path):
 
 @contextlib.contextmanager
 def refused(error, *said, **options):
-    """Expect the error with all of these words, from a model that stays as it was."""
+    """Expect an error with all of these words, and an unchanged model."""
     table = trials(50)
     model = make().fit(table[NAMES], table["died"]).set_params(**options)
     before = before_and_after(model)
@@ -596,13 +596,13 @@ def test_paths_that_name_nothing_are_refused(paths, error, said):
 @pytest.mark.parametrize("whole", [False, True], ids=["alone", "among others"])
 @pytest.mark.parametrize("what", ["a pipe", "a socket", "a broken link"])
 def test_what_is_no_regular_file_is_said_wherever_it_is(what, whole, tmp_path):
-    """Nothing waits for a writer, and nothing is left out in silence."""
+    """Nothing waits for a writer, and nothing is skipped silently."""
     path = tmp_path / "a.csv"
     if what == "a pipe":
         os.mkfifo(path)
     elif what == "a socket":
         made = socket.socket(socket.AF_UNIX)
-        made.bind(os.path.relpath(path))  # as a whole it may be too long a name
+        made.bind(os.path.relpath(path))  # the full path may be too long a name
         made.close()
     else:
         path.symlink_to("nowhere.csv")
@@ -695,7 +695,7 @@ def test_names_that_are_none_are_refused(options, tmp_path):
 
 
 class Name(str, enum.Enum):  # noqa: UP042
-    """Text whose str() is another, unlike that of a StrEnum."""
+    """Text whose str() differs, unlike that of a StrEnum."""
 
     MISSING = "missing"
 
@@ -775,7 +775,7 @@ def test_a_missing_number_is_refused_by_its_row(suffix, bounds, tmp_path):
 
 
 def number(row, path):
-    """Return what errors call a row of a file whose rows have a line each."""
+    """Return the name of a row in errors, for files with one line per row."""
     return f"line {row + 2} of {path}" if path.suffix == ".csv" else f"row {row} of {path}"
 
 
@@ -866,7 +866,7 @@ def test_one_class_in_all_files_is_refused(tmp_path):
 
 @pytest.mark.parametrize("label", [0, 1, True])
 def test_one_class_of_which_the_other_is_known_is_as_for_fit(label, tmp_path):
-    """Windows say ½ where there are no trials, so they ask what the other class is."""
+    """Windows answer ½ where there are no trials, so they require the other class."""
     table = trials(labels=[label])
     split(table, tmp_path, ["a.csv", "b.parquet"])
     with pytest.raises(ValueError, match="only one class"):
@@ -1025,10 +1025,10 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
 
 
 def without(monkeypatch, missing):
-    """Let imports of a package fail."""
+    """Make imports of a package fail."""
     for name in [missing, *sys.modules]:
         if name.partition(".")[0] == missing:
-            monkeypatch.setitem(sys.modules, name, None)  # which is how Python notes a missing one
+            monkeypatch.setitem(sys.modules, name, None)  # Python's mark of a missing module
 
 
 def test_without_pyarrow_the_line_that_installs_it_is_told(monkeypatch, tmp_path):
@@ -1070,7 +1070,7 @@ def test_a_bar_ends_where_reading_fails(capsys, tmp_path):
     table.loc[345, "dose"] = np.inf
     path = write(table, tmp_path / "a.csv")
     refuse(path, "line 347", progress=True)
-    refuse(path, "line 347", progress=True)  # a second one could not start beside the first
+    refuse(path, "line 347", progress=True)  # a second bar could not start beside the first
     assert "bounds" in capsys.readouterr().err
 
 
@@ -1099,7 +1099,7 @@ print(model.n_trials_, model.windows_.size, status.split("VmHWM:")[1].split()[0]
 
 
 def peak(path):
-    """Return the trials, the places and the most memory in KiB of a process that learns."""
+    """Return the trials, the places and the peak memory in KiB of a process that learns."""
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PEAK, str(path)],
         capture_output=True,
@@ -1122,7 +1122,7 @@ def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
         assert known == t
         assert size <= 3000
         peaks.append(most)
-    # A million rows more are 24 bytes each, were they held.
+    # A million more rows would take 24 bytes each if they were kept.
     assert peaks[1] - peaks[0] < 1_000_000 * 24 / 1024 / 2
 
 
@@ -1138,7 +1138,7 @@ def test_memory_goes_with_places_and_not_with_rows(suffix, tmp_path):
     st.booleans(),
 )
 def test_errors_name_the_line_on_which_a_row_begins(notes, end, blank, has_mark):
-    """The line of an editor: the text before a row has that many line ends."""
+    """The line number of an editor: the number of line ends before the row, plus one."""
     rows = [f'{i},"{note}",{i % 2}' for i, note in enumerate(notes)]
     rows.append(f"many,x,{len(notes) % 2}")
     text = end * blank + end.join(["dose,note,died", *rows]) + end

@@ -38,7 +38,7 @@ def test_the_bound_falls_at_the_rate(d, background):
 
 
 def by_the_formula(t, v, bias, alpha=Fraction(1), beta=Fraction(1)):
-    """The bound, in rational numbers, averaged over n ~ Bin(t, v)."""
+    """Return the bound in rational numbers, averaged over n ~ Bin(t, v)."""
     total, m = Fraction(0), alpha + beta
     for n in range(t + 1):
         given = 1 / (4 * (n + m + 1)) + n / (4 * (n + m) ** 2)
@@ -64,7 +64,7 @@ def test_the_width_is_by_theory_where_none_is_given():
 
 
 def test_large_numbers_of_trials_are_averaged_closely():
-    """Numbers of trials are taken together where they are many: from above, and by little."""
+    """Many numbers of trials are grouped: a bound from above, and a close one."""
     t, v = 10**9, 0.3
     n = np.arange(int(t * v) - 120_000, int(t * v) + 120_000, dtype=float)
     given = 0.25 / (n + 3) + 0.25 * n / (n + 2) ** 2 + ((n * 1e-4 * v + 1) / (n + 2)) ** 2
@@ -81,7 +81,7 @@ def test_corners_hold_at_least_the_share_that_is_counted_on(metric, d, width):
     share = np.mean(np.linalg.norm(points, METRICS[metric], axis=1) <= width)
     found = guarantees._corner(width, d, metric)
     assert found <= share + 1e-3
-    if width < 1 or width > d:  # in between, less is counted on
+    if width < 1 or width > d:  # in between, a lower bound is used
         assert found == pytest.approx(share, abs=1e-3)
 
 
@@ -93,7 +93,7 @@ FIELDS = {
 
 
 def measured_error(name, d, t, runs, context=None):
-    """Return the largest mean of (π̃ − π)² at some points, the corners among them, and its s.e."""
+    """Return the largest mean of (π̃ − π)² at points including the corners, and its s.e."""
     function, lipschitz = FIELDS[name]
     rng = np.random.default_rng(d)
     corners = np.array(np.meshgrid(*[[0.0, 1.0]] * d)).reshape(d, -1).T
@@ -133,7 +133,7 @@ def test_bounds_are_above_measured_errors_under_a_background(name, background):
 
 @pytest.mark.long
 def test_the_bound_of_a_cut_mean_holds():
-    """E[X | X ≥ a] − max(E X, a) ≤ CUT σ, for the Beta distributions that posteriors are."""
+    """E[X | X ≥ a] − max(E X, a) ≤ CUT σ, for Beta distributions, as posteriors are."""
     for a, b in [(1, 1), (1, 30), (30, 1), (5, 5), (200, 300)]:
         law = stats.beta(a, b)
         for cut in np.linspace(0.0, 0.99, 34):
@@ -205,10 +205,10 @@ def test_certificates_of_the_default_and_of_distorted_trials():
         model = SmoothBetaClassifier().fit(X, rng.random(500) < 0.7, context=context)
         table = certificate(model, [[0.5]], lipschitz=1.0)
         assert table["guaranteed_low"] <= table["low"] <= table["mean"] <= table["high"]
-        # Near is what lies in a window as wide as theory has it.
+        # Near means within a window of the theoretical width.
         inside = np.abs(X[:, 0] - 0.5) / model.scale_[0] <= (500 * share) ** (-1 / 3)
         assert table["trials"][0] == pytest.approx(inside.sum())
-        # Distorted trials are not counted on: so many undistorted ones alone would be enough.
+        # Distorted trials are ignored: this many undistorted ones would be enough alone.
         k = int(table["more_trials"][0])
         alone = stats.binomtest(k // 2, k).proportion_ci(0.95, method="exact")
         assert context is None or 0.095 <= alone.high - alone.low <= 0.1
@@ -227,7 +227,7 @@ def test_a_million_probability_integral_transforms_are_uniform():
     model = SmoothBetaClassifier(bandwidth=0.4, scale=None, prior=(2.0, 3.0))
     post = model.fit_counts(X, rng.binomial(trials, pi), trials).posterior(X)
     assert stats.kstest(post.cdf(pi), "uniform").pvalue > 0.001
-    # The test would see a posterior of a twentieth of a trial too many.
+    # The test would detect a posterior with a twentieth of a trial too many.
     wrong = stats.beta(post.alpha + 0.05, post.beta).cdf(pi)
     assert stats.kstest(wrong, "uniform").pvalue < 1e-6
 

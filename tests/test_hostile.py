@@ -1,4 +1,4 @@
-"""Hostile calls are refused by name; and what judges them can fail."""
+"""Hostile calls are refused by name, and the rules that judge them can fail."""
 
 import inspect
 import subprocess
@@ -23,7 +23,7 @@ from betafield import (
 )
 from hostile_calls import CALLS, Call
 
-# scikit-learn's own, what goes to people as it is, and what only the inside calls.
+# scikit-learn's own methods, plots, and methods for internal use.
 OTHERS = {"get_metadata_routing", "get_params", "score", "set_params", "plot"}
 INNER = {
     "asked",
@@ -51,13 +51,13 @@ def test_hostile_calls_are_refused_by_name_or_work(cases):
     assert f"{cases} hostile calls" in done.stdout
 
 
-# Where names stand alone, and where they are told with their module.
+# Packages whose names stand alone, and those named with their module.
 PACKAGES = (betafield, baselines, client, decisions, plots, posteriors)
 MODULES = (contexts, guarantees, report, testing)
 
 
 def public():
-    """Walk the public names, and yield those that take arguments."""
+    """Yield the public names that take arguments."""
     for room in PACKAGES:
         for name in room.__all__:
             thing = getattr(room, name)
@@ -87,7 +87,7 @@ def test_every_public_callable_is_tried():
     assert {name for name in missing - never if not name.startswith("Posterior.")} == set()
 
 
-# What judges can fail.
+# The rules can fail.
 
 
 def broken(what, **options):

@@ -12,7 +12,7 @@ import pytest
 import betafield
 
 HEAVY = {"numba", "matplotlib", "pandas", "polars", "pyarrow", "dask"}
-# What scikit-learn imports by itself, some of it only where it is installed.
+# scikit-learn's own imports, some of which depend on what is installed.
 SKLEARN = "import sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation"
 
 

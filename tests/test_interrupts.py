@@ -1,4 +1,4 @@
-"""Ctrl-C while something is imported or compiled: it waits, and the process works on."""
+"""Ctrl-C during imports and compilations: it is deferred, and the process keeps working."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def press():
 
 @contextmanager
 def handled_by(handler):
-    """Let SIGINT be handled in this way."""
+    """Install this handler of SIGINT for a while."""
     before = signal.signal(signal.SIGINT, handler)
     try:
         yield
@@ -30,7 +30,7 @@ def handled_by(handler):
 
 @pytest.fixture(autouse=True)
 def _as_from_a_terminal():
-    """Raise what a process in the background of a shell has inherited to ignore."""
+    """Raise on SIGINT even in a background process of a shell, which inherits ignoring it."""
     with handled_by(signal.default_int_handler):
         yield
 
@@ -136,7 +136,7 @@ class Pressing(numba.core.event.Listener):
 
 
 def test_a_compilation_is_through_before_the_interrupt():
-    # One of numba's locks is taken for every part of a compilation, and for reading from disk.
+    # numba takes one of its locks for every part of a compilation, and for reading from disk.
     listener = Pressing()
     with (
         numba.core.event.install_listener("numba:compiler_lock", listener),
@@ -190,7 +190,7 @@ sys.meta_path.insert(0, Pressing())
 
 
 def interrupts_of(before):
-    """Return how many interrupts a fresh process was told of before it answered."""
+    """Return how many interrupts a fresh process received before it answered."""
     command = [sys.executable, "-c", LEARNING.format(before=before)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -1,4 +1,4 @@
-"""Order, batches and merges cannot be seen in a posterior: every bit is the same."""
+"""Posteriors do not depend on order, batches or merges: every bit is the same."""
 
 import copy
 
@@ -36,7 +36,7 @@ def rows(which, X, y, weight):
 
 
 def learn(batches, classes, bandwidth=0.25, limits=None, **options):
-    """Return a model that has seen the batches one after the other."""
+    """Return a model that has learned the batches one after the other."""
     bounds = [(0, 1)] * batches[0][0].shape[1]
     model = empty(limits, classes, bandwidth=bandwidth, bounds=bounds, **options)
     for X, y, weight in batches:
@@ -45,7 +45,7 @@ def learn(batches, classes, bandwidth=0.25, limits=None, **options):
 
 
 def merged(models, draw):
-    """Return the models merged two at a time, in any tree."""
+    """Return the models merged pairwise, in any tree."""
     while len(models) > 1:
         one = models.pop(draw(st.integers(0, len(models) - 1)))
         other = models.pop(draw(st.integers(0, len(models) - 1)))
@@ -168,7 +168,7 @@ def test_batches_may_have_fractions_or_not(limits, drawn, data):
     )
 
 
-# Several thousand trials: more than a leaf, a small index, a batch that waits.
+# Several thousand trials: more than fit a leaf, a small index, or a pending batch.
 
 
 def many_trials(d, n_classes, weights, seed=0, t=6000):

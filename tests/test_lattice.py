@@ -1,4 +1,4 @@
-"""Shares on the lattice against the function they stand for, in high precision."""
+"""Weights on the lattice against the function that they represent, in high precision."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""The paper's misprints: what it prints is wrong, and what is computed here is right.
+"""The paper's misprints: the printed formulas are wrong, and those computed here are right.
 
-Bayes' rule is the judge: the posterior of θ = π(x) is the prior times the probability of every
-outcome, Aθ + B of a success and 1 − Aθ − B of a failure, integrated by quadrature.
+Bayes' rule decides: the posterior of θ = π(x) is proportional to the prior times the probability of
+every outcome, Aθ + B for a success and 1 − Aθ − B for a failure, integrated by quadrature.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def bayes(trials, alpha, beta):
 
 
 def ends(success, gain, offset):
-    """Return the probability of what happened at θ = 0 and at θ = 1, which is lo and hi."""
+    """Return lo and hi: the probability of the outcome at θ = 0 and at θ = 1."""
     low, high = offset, gain + offset
     return (low, high) if success else (1.0 - low, 1.0 - high)
 
@@ -54,7 +54,7 @@ def mean_of(weights, alphas, betas):
 
 
 def mended_weights(trials, alpha, beta):
-    """C_i' ∝ lo C_i (β + n − i) + hi C_(i−1) (α + i − 1), with lo and hi of the n-th trial."""
+    """Return C_i' ∝ lo C_i (β + n − i) + hi C_(i−1) (α + i − 1), lo and hi of the n-th trial."""
     weights = np.ones(1)
     for n, trial in enumerate(trials):
         low, high = ends(*trial)
@@ -66,10 +66,10 @@ def mended_weights(trials, alpha, beta):
 
 
 def printed_weights(trials, alpha, beta):
-    """Return the same recursion with A_i and B_i, i the component's index, as printed.
+    """Return the same recursion with A_i and B_i as printed, i being the component's index.
 
-    Trials are numbered from 1 as in the paper; A_0 and B_0, which it lacks, are taken to be the
-    first trial's. Only the outcome is the n-th trial's.
+    Trials are numbered from 1 as in the paper; A_0 and B_0, which it lacks, are taken from the
+    first trial. Only the outcome is that of the n-th trial.
     """
     weights = np.ones(1)
     for n, (success, _, _) in enumerate(trials):
@@ -84,13 +84,13 @@ def printed_weights(trials, alpha, beta):
     return weights
 
 
-# One trial: the two weights stand with each other's component.
+# One trial: the two weights are exchanged between the components.
 
 
 def test_after_one_trial_the_first_weight_belongs_to_the_failures_component():
-    """C₀ ∝ Bβ is printed before Beta(α+1, β); it belongs to Beta(α, β+1).
+    """C₀ ∝ Bβ is printed with Beta(α+1, β); it belongs to Beta(α, β+1).
 
-    With α = 2, β = 3, A = ½, B = ⅕ and a success the mean is 0.45, as printed 0.3833.
+    With α = 2, β = 3, A = ½, B = ⅕ and a success the mean is 0.45; as printed it would be 0.3833.
     """
     alpha, beta, gain, offset = 2.0, 3.0, 0.5, 0.2
     first, second = offset * beta, (gain + offset) * alpha
@@ -103,7 +103,7 @@ def test_after_one_trial_the_first_weight_belongs_to_the_failures_component():
 
 
 def test_as_printed_a_plain_success_would_lower_the_belief():
-    """Without distortion (A = 1, B = 0) a success gives Beta(α+1, β); printed is Beta(α, β+1)."""
+    """Without distortion (A = 1, B = 0) a success gives Beta(α+1, β); Beta(α, β+1) is printed."""
     printed = mean_of([0.0, 1.0], [3.0, 2.0], [3.0, 4.0])
     truth, _ = bayes([(True, 1.0, 0.0)], 2.0, 3.0)
     assert truth == pytest.approx(3 / 6)
@@ -120,18 +120,18 @@ def test_after_one_trial_of_any_kind(distortion, success, alpha, beta):
     mended = mean_of(weights, [alpha, alpha + 1], [beta + 1, beta])
     printed = mean_of(weights, [alpha + 1, alpha], [beta, beta + 1])
     assert mended == pytest.approx(truth, rel=1e-8)
-    # The two coincide where both weights are equal, and nowhere else.
+    # The two coincide only if both weights are equal.
     share = low * beta / (low * beta + high * alpha)
     assert printed - truth == pytest.approx((2 * share - 1) / (alpha + beta + 1), abs=1e-8)
 
 
-# Many trials: A and B are those of the trial, not of the component.
+# Many trials: A and B belong to the trial, not to the component.
 
 TRIALS = [(True, 0.5, 0.2), (False, 0.9, 0.0), (True, 0.2, 0.7), (False, -0.6, 0.8)]
 
 
 def test_the_recursion_takes_gain_and_offset_of_the_new_trial():
-    """The recursion prints A_i and B_i, with i the index of the mixture's component."""
+    """The printed recursion has A_i and B_i, with i the index of the mixture's component."""
     alpha, beta, t = 2.0, 3.0, len(TRIALS)
     components = alpha + np.arange(t + 1), beta + t - np.arange(t + 1)
     mended, printed = (
@@ -148,7 +148,7 @@ def test_the_recursion_takes_gain_and_offset_of_the_new_trial():
 
 
 def test_as_printed_the_order_of_trials_would_matter():
-    """Likelihoods multiply, so that no order of the trials can be seen in the posterior."""
+    """Likelihoods multiply, so the posterior cannot depend on the order of the trials."""
     components = 2.0 + np.arange(5), 7.0 - np.arange(5)
     there, back = TRIALS, TRIALS[::-1]
     mended = [mean_of(mended_weights(trials, 2.0, 3.0), *components) for trials in (there, back)]
@@ -171,14 +171,14 @@ def test_the_mended_recursion_on_any_trials(trials, alpha, beta):
     assert mean_of(mended_weights(flat, alpha, beta), *components) == pytest.approx(truth, rel=1e-7)
 
 
-# The general theorem: every component counts one trial more.
+# The general theorem: every component counts one more trial.
 
 
 def test_components_after_another_trial_have_one_more_in_all():
     """Beta(α+i, β+n−i) is printed after n + 1 trials; it is Beta(α+i, β+n+1−i).
 
-    As printed the last component, i = n + 1, would have the second shape β − 1, which is no
-    distribution for β ≤ 1.
+    As printed, the last component, i = n + 1, would have the second shape β − 1, which is invalid
+    for β ≤ 1.
     """
     alpha, beta, t = 2.0, 3.0, len(TRIALS)
     i = np.arange(t + 1)
@@ -200,8 +200,8 @@ def test_components_after_another_trial_have_one_more_in_all():
 def test_what_is_certain_stays_certain_where_gain_and_offset_add_up_to_one(offset):
     """ "If π(x_i), then A_i π(x_i) + B_i = 1" lacks "= 1" after its first π(x_i).
 
-    With A + B = 1 a trial of what is certain succeeds for certain, whatever B is. A trial of
-    anything else does not, unless B = 1: without "= 1" the condition would allow no other B.
+    With A + B = 1 a trial of a certain event succeeds with certainty, whatever B is. A trial of any
+    other event does not, unless B = 1: without "= 1" the condition would allow no other B.
     """
     context = contexts.affine(gain=1.0 - offset, offset=offset)
     assert contexts.probability(context, 1.0) == 1.0
@@ -213,13 +213,13 @@ def test_what_is_certain_stays_certain_where_gain_and_offset_add_up_to_one(offse
 
 @given(distortion=gains_and_offsets())
 def test_certainty_stays_only_where_gain_and_offset_add_up_to_one(distortion):
-    """The condition, so mended, is equivalent to A + B = 1, as the paper says of it."""
+    """The corrected condition is equivalent to A + B = 1, as the paper says."""
     gain, offset = distortion
     assert contexts.probability(contexts.affine(gain, offset), 1.0) == gain + offset
 
 
 def test_a_failure_then_leaves_no_belief_in_certainty():
-    """Of A + B = 1, Bayes' rule makes a failure proof that π(x) < 1; of less it does not."""
+    """With A + B = 1, a failure proves by Bayes' rule that π(x) < 1; with less it does not."""
     for offset in (0.0, 0.3, 0.9):
         kept = exact_mixture([contexts.affine(1.0 - offset, offset)], [False])
         assert kept.pdf(1.0)[0] == 0.0
@@ -233,8 +233,8 @@ def test_a_failure_then_leaves_no_belief_in_certainty():
 def test_the_share_of_trials_in_a_window_depends_on_where_it_is(d):
     """D_x ~ Bin(t, Δ^d) is printed for every x; it holds at corners.
 
-    A window is twice as wide inside along every axis: Bin(t, (2Δ)^d). Printed is thus a bound
-    from below, which is what the proof needs.
+    Inside, a window is twice as wide along every axis: Bin(t, (2Δ)^d). The printed formula is thus
+    a lower bound, which is what the proof needs.
     """
     t, runs, width = 500, 200, 0.2
     points = np.random.default_rng(d).uniform(size=(runs, t, d))
@@ -243,7 +243,7 @@ def test_the_share_of_trials_in_a_window_depends_on_where_it_is(d):
         held = inside(np.full(d, x))
         error = np.sqrt(share * (1.0 - share) / (t * runs))
         assert held.mean() / t == pytest.approx(share, abs=4.0 * error)
-        # Binomial, too: the variance over runs is t v (1 − v), to within four of its errors.
+        # The variance over runs is binomial too, t v (1 − v), to within four standard errors.
         assert held.var() == pytest.approx(t * share * (1.0 - share), rel=4.0 * np.sqrt(2.0 / runs))
     middle = inside(np.full(d, 0.5)).mean() / t
     assert middle / width**d == pytest.approx(2.0**d, rel=0.05)

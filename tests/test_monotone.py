@@ -1,4 +1,4 @@
-"""Monotone fields: what they promise, where they go, and what is refused."""
+"""Monotone fields: their guarantees, where they are used, and what is refused."""
 
 import copy
 import pickle

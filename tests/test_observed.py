@@ -1,4 +1,4 @@
-"""What a model has seen, told by what it keeps: against the data that it was given."""
+"""The trials that a model reports, against the data that it was given."""
 
 import itertools
 import math
@@ -154,10 +154,10 @@ def test_exact_sharing_keeps_the_number_of_trials_only(pooled, fractional):
 
 
 def test_outcomes_that_were_turned_round_are_not_taken_for_those_seen():
-    # Under (1, 0) a success counts as a failure, and all that windows keep are Beta counts.
+    # Under (1, 0) a success counts as a failure, and windows keep only Beta counts.
     model = SmoothBetaClassifier(0.3).fit([[0.0], [1.0]], [1, 0], context=[[1.0, 0.0]])
     assert observed(model).successes is None
-    # The default keeps outcomes as they were seen.
+    # The default model keeps outcomes as observed.
     model = SmoothBetaClassifier().fit([[0.0], [1.0]], [1, 0], context=[[1.0, 0.0]])
     assert observed(model).successes.tolist() == [1.0, 0.0]
 
@@ -224,21 +224,21 @@ def test_bins_of_a_class_and_of_a_feature_by_name():
 
 
 def at_most(k, n, p):
-    """Return the probability of at most k successes in n trials, the sum of its terms by Arb."""
+    """Return the probability of at most k successes in n trials, summed term by term in Arb."""
     return sum((math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)), arb(0))
 
 
 def solves(k, n, tail, found):
-    """Return whether P(at most k successes) = tail has its root in p within 1e-13 of the one found.
+    """Return whether the root in p of P(at most k successes) = tail is within 1e-13 of `found`.
 
-    It falls in p, so Arb's bounds at both ends prove it.
+    The probability falls in p, so Arb's bounds at both ends prove it.
     """
     slack = arb("1e-13")
     left, right = (at_most(k, n, arb(float(found)) * (1 + each)) for each in (-slack, slack))
     return left > tail > right
 
 
-@example(95, 1 / 95, 0.95)  # of which SciPy's binomtest has nine digits
+@example(95, 1 / 95, 0.95)  # for which SciPy's binomtest has nine digits
 @given(st.integers(1, 500), st.floats(0, 1), st.sampled_from([0.5, 0.95, 0.999]))
 def test_intervals_are_those_of_clopper_and_pearson(n, share, level):
     ctx.prec = 256
@@ -252,7 +252,7 @@ def test_nothing_tried_is_nothing_known():
     assert [float(end) for end in share_interval(0, 0)] == [0.0, 1.0]
 
 
-# Left out ----------------------------------------------------------------------------------
+# Held-out predictions ----------------------------------------------------------------------
 
 
 def steps(n=4_000, seed=0):
@@ -270,7 +270,7 @@ def sorted_steps():
 def left_out_by_scikit_learn(model, X, y):
     """Return predictions of refitted models for the folds of `left_out`, in its order."""
     rng = np.random.default_rng(0)
-    rng.permutation(len(X))  # the places that are asked, which are all
+    rng.permutation(len(X))  # the places asked for, which are all of them
     fold_of = np.argmax([fold.any(axis=0) for fold in _dealt(np.stack([~y, y]) * 1, rng)], axis=0)
     split, by_fold = PredefinedSplit(fold_of), np.argsort(fold_of, kind="stable")
     expected = cross_val_predict(model, X, y, cv=split, method="predict_proba")[:, 1]
@@ -281,7 +281,7 @@ def left_out_by_scikit_learn(model, X, y):
 def test_predictions_of_windows_are_those_of_scikit_learn(bandwidth):
     X, y = sorted_steps()
     model = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, y)
-    # Windows stay as wide as they are for all trials.
+    # The width stays that of all trials.
     alike = clone(model).set_params(bandwidth=model.bandwidth_)
     expected, ended = left_out_by_scikit_learn(alike, X, y)
     predicted, successes, trials = left_out(model)
@@ -293,7 +293,7 @@ def test_predictions_of_windows_are_those_of_scikit_learn(bandwidth):
 @pytest.mark.long
 @pytest.mark.parametrize("bounds", [None, [(0, 1)]])
 def test_predictions_of_the_default_are_nearly_those_of_models_fitted_anew(bounds):
-    # What was found for all trials is kept: it differs a little from what a fold would find.
+    # Estimates from all trials are kept; they differ a little from those of a fold.
     X, y = sorted_steps()
     model = SmoothBetaClassifier(bounds=bounds).fit(X, y)
     expected, ended = left_out_by_scikit_learn(model, X, y)
@@ -303,7 +303,7 @@ def test_predictions_of_the_default_are_nearly_those_of_models_fitted_anew(bound
 
 
 def test_folds_have_the_domain_of_all_trials():
-    # Length scales are shares of it, and one fold lacks the trial far away.
+    # Length scales are fractions of the domain, and one fold lacks the trial far away.
     X, y = steps(300)
     X[0] = 20.0
     each = [SmoothBetaClassifier(bounds=bounds).fit(X, y) for bounds in (None, [(X.min(), 20.0)])]
@@ -321,7 +321,7 @@ def test_every_trial_is_left_out_once():
         predicted, successes, trials = left_out(model)
         assert trials.sum() == model.n_trials_
         assert successes.sum() == observed(model).successes.sum()
-        # All levels were seen by every fold, so no prediction is the prior's.
+        # Every fold has seen all levels, so no prediction is that of the prior.
         assert set(np.round((predicted - 0.1) / 0.2).astype(int)) == {0, 1, 2, 3}
 
 
@@ -337,7 +337,7 @@ def test_the_model_stays_as_it_was():
 
 
 def test_predictions_do_not_know_the_outcome():
-    # Outcomes by chance, windows that hold one place: a model that saw the trial would say so.
+    # Random outcomes, and windows with a single place: a model that saw the trial would show it.
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(3_000, 1)), rng.integers(0, 2, 3_000)
     model = SmoothBetaClassifier(1e-9, bounds=[(0, 1)]).fit(X, y)

@@ -1,4 +1,4 @@
-"""The paper's experiments, reduced: what it says holds, and nothing is computed twice."""
+"""The paper's experiments, reduced: its claims hold, and nothing is computed twice."""
 
 import fcntl
 import json
@@ -28,7 +28,7 @@ from betafield.posteriors import Beta, Mixture
 
 ROOT = Path(__file__).parent.parent
 PNG = b"\x89PNG\r\n\x1a\n"
-# Whichever test is first waits for the quick run, which takes a minute of an idle machine.
+# Whichever test comes first waits for the quick run, about a minute on an idle machine.
 pytestmark = pytest.mark.timeout(3_600)
 PICTURES = ["figure-1.png", "figure-2.png", "figure-3.png", "figure-4.png", "theorems.png"]
 
@@ -46,9 +46,9 @@ def sizes(request):
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory, sizes):
-    """Run everything but timings, in a cache of its own, and return the cache.
+    """Run everything but timings, with a separate cache, and return the cache.
 
-    Processes that share the tests run it once: who comes first, while the others wait.
+    Of several test processes, the first one runs it while the others wait.
     """
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -111,9 +111,9 @@ def test_neighbours_decide_as_the_uniform_prior_does(quick, sizes):
     assert four["NN"]["risk"] == four["SBP"]["risk"]
 
 
-# How work grows --------------------------------------------------------------------------------
+# Growth of the work ----------------------------------------------------------------------------
 
-# Lines of Python are counted, those of kernels too, which are not compiled here.
+# Counts lines of Python, including those of kernels, which are not compiled here.
 COUNTED = """
 import json, sys
 from paper import methods
@@ -167,8 +167,8 @@ def test_lines_run_by_the_smooth_beta_process_grow_at_most_as_trials_do():
     ],
 )
 def test_memory_grows_as_the_paper_says_of_time(method, t, least, most):
-    """What a method writes it takes time to write: LGP has a number for every pair of trials."""
-    peak_memory(method, 100)  # what is imported when first needed
+    """Writing memory takes time, so both grow alike: LGP has a number per pair of trials."""
+    peak_memory(method, 100)  # imports on first use
     assert least <= exponent(t, [peak_memory(method, each) for each in t]) <= most
 
 
@@ -276,15 +276,15 @@ worker.main(folder, mortal)
 
 
 def mortal(how, marks):
-    """Return the command of a worker that ends while it computes: each unit once, or one always."""
+    """Return the command of a worker that dies while computing: once per unit, or always on one."""
     marks.mkdir()
     return [sys.executable, "-c", MORTAL, how, str(marks)]
 
 
 def test_workers_that_end_while_work_is_left_lose_none(tmp_path):
-    """Every unit ends its process when first begun; warnings are errors, as in all tests.
+    """Every unit kills its process when first begun; warnings are errors, as in all tests.
 
-    Processes are killed and end themselves by turns.
+    Processes are killed and exit by themselves in turn.
     """
     one, two, units = Cache(tmp_path / "one"), Cache(tmp_path / "two"), UNITS[1:3]
     harness.run(units, one, jobs=1)
@@ -306,7 +306,7 @@ def test_a_unit_that_ends_every_worker_is_named(tmp_path):
 
 
 def test_pieces_are_all_the_work_in_its_order():
-    cut = list(processes.pieces(UNITS, 0.1))  # of units of 0.05 seconds and a little more
+    cut = list(processes.pieces(UNITS, 0.1))  # units of slightly more than 0.05 seconds
     assert [len(piece) for piece in cut] == [2, 2, 2]
     assert [unit for piece in cut for unit in piece] == UNITS
     dear = Unit("errors", "cone-1", "LGP", 3_000, 0)
@@ -533,7 +533,7 @@ def test_results_are_those_of_the_full_run():
 
 
 def means_of_no_run():
-    """Posterior means are not kept with the results: any will do."""
+    """Return arbitrary posterior means, because they are not stored with the results."""
     return {"1 middle": {name: {"rested": [0.0, 1.0]} for name in ("Δ₁", "Δ₂", "SBP")}}
 
 

@@ -1,4 +1,4 @@
-"""One file per model: what comes back, what is refused, and what a crash leaves."""
+"""One file per model: what is restored, what is refused, and what a crash leaves."""
 
 import contextlib
 import errno
@@ -81,7 +81,7 @@ def cases(draw):
     elif options["bandwidth"] == "auto":
         options["method"] = "windows"
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    # Many contradicting trials under polynomials take a process of three features long.
+    # With three features, many contradictory trials under polynomials make a process slow.
     some = [1, 7] if kind == "polynomial" and d == 3 else [1, 7, 40]
     sizes = draw(st.lists(st.sampled_from(some), min_size=4, max_size=6))
     weighted = draw(st.sampled_from(["no", "whole", "fractional"]))
@@ -108,7 +108,7 @@ def taught(options, batches):
     return model
 
 
-# A case settles ten models.
+# One case settles ten models.
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @settings(max_examples=50)
@@ -117,7 +117,7 @@ def test_a_loaded_model_answers_and_goes_on_as_the_saved_one(case, ask, tmp_path
     folder = tmp_path_factory.getbasetemp()
     options, batches = case
     model = taught(options, batches[:2])
-    # Deviations are those of the first data, and only like can be merged.
+    # Standard deviations come from the first data, and only equal ones can be merged.
     other = taught(options, batches[1:3] if options["scale"] != "std" else batches[:3])
     points = np.random.default_rng(0).uniform(-0.2, 1.2, size=(4, len(options["bounds"])))
     if ask:
@@ -162,7 +162,7 @@ def test_indexes_and_waiting_batches_come_back_as_they_were(d, bandwidth, tmp_pa
 
 
 def test_places_of_one_cell_keep_their_order(tmp_path):
-    """An outlier makes all others share a code, under contexts and without."""
+    """An outlier gives all others the same code, with contexts and without."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(3000, 2)) * 1e-12
     X[0], y = 1e9, rng.integers(0, 2, size=3000)
@@ -274,11 +274,11 @@ def test_options_changed_after_learning_stay_apart_from_what_was_learned(tmp_pat
     model = SmoothBetaClassifier("loo", bounds=[(0, 1)] * 2).fit(X, y)
     before = model.bandwidth_
     assert model.set_params(bandwidth=0.3, metric="manhattan").bandwidth_ == before
-    model.set_params(prior=(5.0, 1.0))  # which answers and scores do go by
+    model.set_params(prior=(5.0, 1.0))  # which affects answers and scores
     again = loaded(saved(model, tmp_path), tmp_path)
     assert again.windows_.metric == "euclidean"
     assert again.bandwidth_ == model.bandwidth_
-    assert (again.bandwidth, again.prior) == ("loo", (5.0, 1.0))  # as it was learned, and asked
+    assert (again.bandwidth, again.prior) == ("loo", (5.0, 1.0))  # as learned, and as set since
     assert bits(again, X[:5]) == bits(model, X[:5])
     again.set_params(bandwidth=0.3, metric="manhattan")
     for each in (model, again):
@@ -353,7 +353,7 @@ def test_a_model_that_has_learned_nothing_cannot_be_saved(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-# What is refused.
+# Refusals.
 
 REFUSED = (
     r"path: '.*' (is not a betafield file|is cut off: it has \d+ bytes|is damaged: "
@@ -362,7 +362,7 @@ REFUSED = (
 
 
 def smallest(folder):
-    """Return the smallest file that has an index."""
+    """Return the smallest file with an index."""
     model = SmoothBetaClassifier(0.5).fit([[0.0], [1.0]], [0, 1])
     model.posterior([[0.0]])
     return saved(model, folder)
@@ -376,7 +376,7 @@ def refused(path, data):
 
 @pytest.mark.no_cover
 def test_every_byte_counts(tmp_path):
-    """All 255 other values of the first 64 bytes; one other, and each bit, of all others."""
+    """All 255 other values of each of the first 64 bytes; one other value, and each bit, after."""
     data, path = smallest(tmp_path), tmp_path / "flipped"
     path.write_bytes(data)
     rng, pattern = np.random.default_rng(0), re.compile(REFUSED)
@@ -392,7 +392,7 @@ def test_every_byte_counts(tmp_path):
 
 
 def refusal(path):
-    """Return with which words a file is refused."""
+    """Return the message with which a file is refused."""
     try:
         load(path)
     except ValueError as error:
@@ -492,7 +492,7 @@ def test_hostile_headers_are_refused_without_much_memory(name, tmp_path):
 
 @pytest.mark.parametrize("change", [(b'"kind":', b'"kind":"a","kind":'), (b'"kind":', b'"kind": ')])
 def test_a_header_can_be_spelled_in_one_way_only(change, tmp_path):
-    """No key twice, of which one reader takes the first and another the last."""
+    """No key may occur twice, because some readers take the first and others the last."""
     data, path = smallest(tmp_path), tmp_path / "other"
     values, arrays = parsed(data)
     (length,) = struct.unpack("<I", data[12:16])
@@ -527,7 +527,7 @@ def test_the_format_is_what_it_is_said_to_be(tmp_path):
         assert forged(*parsed(data)) == data, name
 
 
-# Changes by someone who can sign: each must be seen by what it would do to the model.
+# Changes with a valid checksum: each must be detected by its effect on the model.
 def change(name, at, value):
     def changed(_, arrays):
         arrays[name][at] = value
@@ -640,7 +640,7 @@ def test_unsound_values_are_refused_even_where_they_are_signed(name, tmp_path):
     values, arrays = parsed(saved(small()[model], tmp_path))
     change(values, arrays)
     (tmp_path / "other").write_bytes(forged(values, arrays))
-    if told is None:  # it could have been
+    if told is None:  # a possible model
         assert load(tmp_path / "other").posterior([[0.5]]).mean() > 0
     else:
         with pytest.raises(ValueError, match=f"does not contain a consistent model: .*{told}"):
@@ -656,7 +656,7 @@ def leaves(values, path=()):
 
 
 def test_names_in_a_file_are_never_imported(tmp_path, monkeypatch):
-    """A module that would tell if it were imported, named wherever a file has text."""
+    """Every text in a file is replaced by the name of a module that reveals its import."""
     (tmp_path / "evil_module.py").write_text("import os; os.environ['BETAFIELD_EVIL'] = '1'")
     monkeypatch.syspath_prepend(tmp_path)
     values, arrays = parsed(saved(small()["auto"], tmp_path))
@@ -677,7 +677,7 @@ def test_names_in_a_file_are_never_imported(tmp_path, monkeypatch):
     assert "BETAFIELD_EVIL" not in os.environ
 
 
-# Files that are nearly right, half of them with a valid checksum.
+# Nearly valid files, half of them with a valid checksum.
 
 
 def test_there_are_models_of_all_that_can_be_found(tmp_path):
@@ -694,7 +694,7 @@ def test_there_are_models_of_all_that_can_be_found(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize(("cases", "seed"), [(1_000, 0), (1_000, 1)])
 def test_mutated_files_are_refused_or_sound(cases, seed):
-    """No crash, no memory, no other error; `make bench-faults` tries more of them."""
+    """No crash, no excess memory, no other error; `make bench-faults` tries more of them."""
     found = mutations(cases, seed)
     assert (found["failures"], found["unsound"], found["crashed"]) == ([], 0, 0)
     assert found["refused"] > 0.6 * cases
@@ -703,7 +703,7 @@ def test_mutated_files_are_refused_or_sound(cases, seed):
     assert found["memory"] < 256 << 20
 
 
-# Files that are not what they seem.
+# Files that are not regular.
 
 
 def test_what_is_no_file_is_said_at_once(tmp_path):
@@ -744,7 +744,7 @@ def test_names_are_names(path):
 def test_a_link_stays_and_its_target_is_replaced(tmp_path):
     (tmp_path / "far").mkdir()
     os.symlink("far/model", tmp_path / "link")
-    for model in (small()["line"], small()["exact"]):  # a broken link, and one to a file
+    for model in (small()["line"], small()["exact"]):  # a broken link, and a link to a file
         model.save(tmp_path / "link")
         assert (tmp_path / "link").is_symlink()
         assert os.listdir(tmp_path / "far") == ["model"]
@@ -774,7 +774,7 @@ def test_home_is_known(tmp_path, monkeypatch):
 
 
 def test_a_file_is_on_disk_before_it_takes_the_old_ones_place(tmp_path, monkeypatch):
-    """Watches the calls of the system, each of which is made: sync, replace, sync of the folder."""
+    """The system calls are recorded, and made: sync, replace, sync of the folder."""
     steps, path = [], tmp_path / "model"
     sync, replace = os.fsync, os.replace
 
@@ -798,9 +798,9 @@ def test_a_file_is_on_disk_before_it_takes_the_old_ones_place(tmp_path, monkeypa
 
 @pytest.mark.parametrize("kills", [24, pytest.param(3 * 45, marks=pytest.mark.long)])
 def test_a_killed_process_leaves_the_old_file_or_the_new(kills):
-    """Killed before every step of saving, models, experiments and outputs of commands."""
+    """Saves of models, experiments and tables are killed before every step."""
     found = killed_saves(kills)
-    assert found["steps"] <= 45  # or some are not met by three times as many
+    assert found["steps"] <= 45  # otherwise three times as many kills would not meet all
     assert (found["torn"], found["litter"]) == (0, 0)
     assert found["old"] + found["new"] == found["kills"] == kills
     assert min(found["old"], found["new"], found["left"]) > 0
@@ -820,7 +820,7 @@ with persistence.replacing(sys.argv[1]) as file:
 
 @contextlib.contextmanager
 def saving(path):
-    """Give a process that has written half of a file, and waits for a word to write the rest."""
+    """Give a process that has written half of a file, and waits for a signal to go on."""
     command = [sys.executable, "-c", SAVING, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"half\n"
@@ -832,7 +832,7 @@ def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
         with saving(tmp_path / "model") as process:
             process.kill()
     left = os.listdir(tmp_path)
-    assert len(left) == 1  # those before it are gone already
+    assert len(left) == 1  # earlier ones have been removed
     assert re.fullmatch(r"\.betafield-saving-[0-9a-f]{16}\.tmp", left[0])
     small()["line"].save(tmp_path / "another")
     assert os.listdir(tmp_path) == ["another"]
@@ -861,7 +861,7 @@ def test_what_only_looks_like_a_file_that_was_left_is_nobodys_business(tmp_path)
 
 
 def test_a_file_taken_for_one_that_was_left_is_made_anew(tmp_path, monkeypatch):
-    """Another process comes between making the file and locking it; once, or with no locks."""
+    """Another process intervenes between creation and locking: once, or without locks."""
     flock = fcntl.flock
 
     def late(file, how):
@@ -905,7 +905,7 @@ for room in (50_000, 100, 0):
 
 
 def test_a_full_disk_leaves_the_old_file_alone(tmp_path):
-    """Full after 50,000 bytes, after 100, and from the beginning."""
+    """The disk is full after 50,000 bytes, after 100, and from the start."""
     command = [sys.executable, "-c", FULL, str(tmp_path / "model")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -972,11 +972,11 @@ def test_many_threads_save_to_one_file(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
-# Old versions. Each file was written by the release that had this version; none is ever changed.
+# Old versions. Each file was written by the release of that version; none is ever changed.
 
 
 def grid():
-    """Return points, outcomes and weights that anyone can compute."""
+    """Return points, outcomes and weights that are easy to recompute."""
     i = np.arange(60)
     X = np.stack([i % 10 / 8, i * 7 % 11 / 8], axis=1)
     return X, np.where(i * 5 % 7 < 3, "yes", "no"), 0.5 + i % 3
@@ -1015,14 +1015,14 @@ def test_version_1_contexts():
 def test_version_1_weights():
     """The probability is x, at 400 points of a low-discrepancy sequence."""
     model = load(DATA / "version-1-weights.beta")
-    assert (model.method, model.bandwidth) == ("auto", "auto")  # learned anew from its places
+    assert (model.method, model.bandwidth) == ("auto", "auto")  # estimated again from its places
     assert model.weights_["weight"].sum() == pytest.approx(1.0)
     x = np.linspace(0.1, 0.9, 9)
     low, high = model.posterior(x[:, None]).interval(0.999)
     assert ((low < x) & (x < high) & (high - low < 0.3)).all()
 
 
-# What each was taught: trials per kind, and options that differ from the usual ones.
+# The trials of each kind, and its options that are not defaults.
 VERSION_2 = {
     "smooth": (400, {}),
     "levels": (800, {}),
@@ -1034,7 +1034,7 @@ VERSION_2 = {
 
 @pytest.mark.parametrize("kind", VERSION_2)
 def test_version_2(kind, tmp_path):
-    """Files of this version lack the options that came later, which then have their defaults."""
+    """Files of this version lack later options, which then have their defaults."""
     model = load(DATA / f"version-2-{kind}.beta")
     trials, options = VERSION_2[kind]
     assert model.n_trials_ == trials

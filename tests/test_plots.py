@@ -1,4 +1,4 @@
-"""Pictures: what they keep against the model's own answers, and what they draw against that."""
+"""Plots: their data against the model's own answers, and the drawings against their data."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ from betafield.survey import Question
 
 @pytest.fixture(autouse=True)
 def figures():
-    """Every test draws without a screen, leaves the settings as they were, and closes all."""
+    """Draw without a screen, restore the settings, and close all figures."""
     plt.switch_backend("Agg")
     before = dict(mpl.rcParams)
     yield
@@ -53,7 +53,7 @@ def table(n=400, d=1, seed=0):
 
 
 def jump(n=5_000):
-    """Return trials of a probability that jumps, which no process can follow."""
+    """Return trials with a jump in the probability, which no process can follow."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n, 1))
     return X, rng.uniform(size=n) < 0.2 + 0.6 * (X[:, 0] > 0.37)
@@ -71,7 +71,7 @@ def scored():
 
 @pytest.fixture(scope="module")
 def levels():
-    """Return a model of days that differ beyond what is smooth."""
+    """Return a model of days that differ more than a smooth function allows."""
     rng = np.random.default_rng(0)
     day, hour, effect = rng.integers(0, 40, 4_000), rng.uniform(0, 24, 4_000), rng.normal(size=40)
     chance = 1 / (1 + np.exp(-effect[day] - np.sin(hour / 4)))
@@ -287,7 +287,7 @@ def test_intervals_of_averages_are_averages_of_intervals(space):
 
 
 def test_averages_are_over_trials_not_over_places():
-    # Nine tenths of the trials are at age 0, where the probability is 0.9, the others at 1.
+    # Nine tenths of the trials are at age 0, where the probability is 0.9, the others at age 1.
     rows = pd.DataFrame({"dose": [0.0, 1.0, 0.0, 1.0], "age": [0.0, 0.0, 1.0, 1.0]})
     model = SmoothBetaClassifier(bandwidth=0.4, prior=(1e-9, 1e-9))
     model.fit_counts(rows, [8_100, 8_100, 100, 100], [9_000, 9_000, 1_000, 1_000])
@@ -366,7 +366,7 @@ def test_a_model_is_calibrated_by_its_own_trials():
     assert display.trials.sum() == 2_000
     assert (display.low < display.prob_pred).all()
     assert (display.prob_pred < display.high).all()
-    # Windows that hold one place each know nothing of a trial left out; seen, they know it all.
+    # Windows of one place know nothing about a held-out trial, and everything about a seen one.
     blind = SmoothBetaClassifier(1e-9).fit(X, y)
     assert CalibrationDisplay.from_model(blind).prob_pred.tolist() == [0.5]
     assert len(CalibrationDisplay.from_estimator(blind, X, y).prob_pred) == 2
@@ -498,7 +498,7 @@ def test_windows_hold_what_is_near(metric, d):
     apart = cdist(x / model.scale_, X / model.scale_, scipy_name)[0]
     inside = apart <= model.bandwidth_ * (1 + 1e-12)
     assert (near.trials, near.successes) == (inside.sum(), (inside & (y == "dead")).sum())
-    # What is as far as a window reaches, along one feature, is on its border.
+    # Points at the full reach of a window, along one feature, are on its border.
     reach = (near.high - near.low) / 2
     np.testing.assert_allclose(reach / model.scale_, model.bandwidth_, rtol=1e-12)
 
@@ -539,7 +539,7 @@ def test_densities_add_up_to_the_posterior(name, request):
     posterior = model.posterior(frame(model, [x]))
     np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
     together = sum(part.weight * part.density for part in display.parts)
-    # Parts of hardly any weight are left out.
+    # Parts of negligible weight are left out.
     np.testing.assert_allclose(display.density, together, atol=0.02 * display.density.max())
     assert (display.low, display.high) == tuple(np.ravel(posterior.interval(0.9)))
     assert np.trapezoid(display.density, display.p) == pytest.approx(1.0, abs=5e-3)
@@ -620,7 +620,7 @@ def test_the_default_after_contexts_and_of_classes():
     posterior = guessed.posterior(frame(guessed, [[4.0]]))
     np.testing.assert_allclose(display.density, posterior.pdf(display.p[:, None])[:, 0])
     inside = np.abs(X["dose"] - 4.0) <= guessed.length_scales_[0]
-    # Outcomes as they were seen.
+    # Outcomes as observed.
     assert display.near.successes == (inside & (y == "dead")).sum()
     classes = SmoothBetaClassifier().fit(X, np.where(X["dose"] < 2, "ill", y))
     display = WindowDisplay.from_estimator(classes, [4.0], class_="ill")
@@ -786,7 +786,7 @@ MAPS = [style.MEAN_MAP, style.UNCERTAINTY_MAP]
 
 
 def lab(rgb, sight):
-    """Return CIELAB (D65) of sRGB colours, as seen with this sight."""
+    """Return CIELAB (D65) of sRGB colours as seen with this kind of colour vision."""
     rgb = np.asarray(rgb)
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ SIGHT[sight].T, 0, 1)
@@ -812,7 +812,7 @@ def test_the_conversion_to_lab_is_the_standard_one():
 def test_lines_can_be_told_apart(sight):
     colours = lab([to_rgb(each) for each in style.LINES], sight)
     apart = [np.linalg.norm(a - b) for a, b in combinations(colours, 2)]
-    assert min(apart) > 20  # a difference of 2.3 can just be seen
+    assert min(apart) > 20  # 2.3 is a just noticeable difference
     white = lab([[1, 1, 1]], sight)
     assert (np.linalg.norm(colours - white, axis=1) > 30).all()
 
@@ -858,9 +858,9 @@ except ImportError as error:
     "context", [contexts.pooled(5), [0.0, 1.0, 0.0], [1.0, 0.2, 0.9, 0.4]], ids=str
 )
 def test_a_band_under_any_context_holds_all_that_the_band_does(context):
-    """An average of values under a context, not the value of an average.
+    """It is an average of values under a context, not the value of an average.
 
-    Trials at two ages: nobody succeeds at one, all do at the other, so half of all.
+    In trials at two ages, nobody succeeds at one and everybody at the other: half of all.
     """
     X = [[dose, age] for dose in (0.0, 1.0) for age in (0.0, 1.0)]
     model = SmoothBetaClassifier(0.1).fit_counts(X, [0, 5000] * 2, [5000] * 4)

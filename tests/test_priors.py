@@ -1,4 +1,4 @@
-"""Priors: from a mean and a variance, and as shapes a class."""
+"""Priors: from a mean and a variance, and as shapes per class."""
 
 import numpy as np
 import pytest

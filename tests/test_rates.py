@@ -1,4 +1,4 @@
-"""Rates of contexts that are not known, against integration over them, and against known ones."""
+"""Unknown rates of contexts, against integration over them, and against known ones."""
 
 import copy
 import pickle
@@ -139,11 +139,11 @@ def test_nodes_of_extreme_shapes_have_the_moments(shapes):
     assert w @ (x - w @ x) ** 2 == pytest.approx(law.var(), rel=1e-4)
 
 
-# What is learned -----------------------------------------------------------------------------
+# Learning ------------------------------------------------------------------------------------
 
 
 def integrated(X, y, make, law, grid):
-    """Return mean and deviation of the rate and of π, by models at every rate of a grid."""
+    """Return mean and deviation of the rate and of π, from models at all rates of a grid."""
     logs, means, squares = [], [], []
     for rate in grid:
         fitted = model().fit(X, y, context=make(rate))
@@ -175,7 +175,7 @@ def test_sensitivity_against_a_grid_of_models():
     ("number", "near"), [(7, 0.02), pytest.param(15, 0.006, marks=pytest.mark.long)]
 )
 def test_lapses_against_a_grid_of_models(number, near):
-    """Seven nodes are as good as that, and more of them converge."""
+    """Seven nodes are as accurate as this, and more of them converge."""
     X, y = trials(300, seed=1)
     grid = np.linspace(0.002, 0.25, 20)
     expected = integrated(X, y, lambda u: contexts.guess_lapse(0.5, u), stats.beta(1.5, 30), grid)
@@ -191,7 +191,7 @@ def test_lapses_against_a_grid_of_models(number, near):
 
 @pytest.mark.parametrize("seed", [5, *(pytest.param(n, marks=pytest.mark.long) for n in (6, 7))])
 def test_two_vague_rates_of_outcomes_that_say_nothing_stay_near_what_was_believed(seed):
-    """Their nodes wander, and weights must be those of the last ones."""
+    """Their nodes move during the search, and weights must belong to the last ones."""
     rng = np.random.default_rng(seed)
     X, y = rng.random((300, 1)), rng.integers(0, 2, 300)
     rates = contexts.pooled(3, Unknown(9, 1), Unknown(9, 1))
@@ -202,7 +202,7 @@ def test_two_vague_rates_of_outcomes_that_say_nothing_stay_near_what_was_believe
 
 
 def test_an_anchored_rate_is_found_however_wide_its_prior():
-    """Half of the trials know it, so the other half tell it: S/n by two proportions."""
+    """Half of the trials do not depend on the rate, so the others reveal it: two proportions."""
     rng = np.random.default_rng(3)
     t = 4000
     X = np.tile([[0.0], [1.0]], (t // 2, 1))
@@ -223,7 +223,7 @@ def test_an_anchored_rate_is_found_however_wide_its_prior():
 
 
 def test_trials_at_one_point_against_a_sum_over_two_dimensions():
-    """At one place f is N(0, v) before, so the posterior of (f, u) is a sum over a grid."""
+    """At one place the prior of f is N(0, v), so the posterior of (f, u) is a sum over a grid."""
     k, n, law = 40, 100, stats.beta(9, 3)
     x = np.array([[0.5]])
     found = model().fit_counts(x, [k], [n], context=contexts.attenuated(Unknown(9, 3)))

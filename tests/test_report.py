@@ -1,4 +1,4 @@
-"""What the report says, checked against the trials and against SciPy; browsers are elsewhere."""
+"""The contents of the report, against the trials and SciPy; browsers have their own tests."""
 
 import ast
 import json
@@ -124,7 +124,7 @@ KINDS = {
 }
 
 
-# Of windows and of the default, which differ in what they show.
+# Models with windows and default ones, whose reports differ.
 LONG = ["default, two", "default, weights", "default, constant feature", "default, tiny", "weights"]
 
 
@@ -267,7 +267,7 @@ def test_features_that_do_not_matter_do_not_part_points():
     assert np.diff(np.sort(points[:, 0])).min() >= 0.09
 
 
-# How near is near --------------------------------------------------------------------------
+# Near trials -------------------------------------------------------------------------------
 
 
 def cells(field):
@@ -316,7 +316,7 @@ def test_days_that_differ_are_told():
     share, *reaches = cells(field)["process: the smooth part, and effects of day &lt;b&gt;"]
     assert float(share.split()[-2]) > 90
     assert reaches == [words.number(model.length_scales_[k]) for k in field.varying]
-    # Days matter most, however long their length scale is.
+    # Days are most relevant, however long their length scale.
     assert field.varying == [0, 1]
 
 
@@ -476,7 +476,7 @@ def test_hostile_names_add_no_element():
     assert names[1] in page.words
 
 
-# What is refused ---------------------------------------------------------------------------
+# Refusals ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -548,7 +548,7 @@ def test_a_level_that_was_asked_for_is_shown(d):
     model = SmoothBetaClassifier(bandwidth=0.3).fit(X, rng.uniform(size=400) < X[:, 0])
     page = report.html(model, above=0.4)
     assert "How likely the probability is above 40" in page
-    assert "above=0.4" in page  # in the code that makes the page again
+    assert "above=0.4" in page  # in the code that reproduces the page
     assert "How likely the probability is above" not in report.html(model)
 
 

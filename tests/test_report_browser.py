@@ -1,4 +1,4 @@
-"""The report as a reader meets it: opened from disk in a real Chromium, without any network."""
+"""The report as a reader sees it: opened from disk in a real Chromium, without any network."""
 
 import re
 
@@ -38,7 +38,7 @@ def browser():
 
 
 class Reader:
-    """A page, and all that went wrong on it."""
+    """A page, and everything that went wrong on it."""
 
     def __init__(self, browser, path, viewport=DESK, **options):
         self.touch = touch = viewport is PHONE
@@ -63,7 +63,7 @@ class Reader:
         return self
 
     def pixel(self, figure, x, y):
-        """Return where in the window a point of a figure is."""
+        """Return the position of a figure's point in the window."""
         return self.page.evaluate(
             """([id, x, y]) => {
                 const plot = document.getElementById(id);
@@ -76,7 +76,7 @@ class Reader:
         )
 
     def hover(self, figure, x, y):
-        """Return what is shown where the mouse points, or the finger on a phone."""
+        """Return the text shown under the mouse, or under the finger on a phone."""
         at, page = self.pixel(figure, x, y), self.page
         found = page.locator(f"#figure-{figure} .hovertext")
         if self.touch:
@@ -86,11 +86,11 @@ class Reader:
             page.wait_for_function("!document.querySelector('.hoverlayer .hovertext')")
             page.mouse.move(*at)
         found.first.wait_for()
-        # Beside a curve, the share of trials next to it may be told too: the curve comes first.
+        # The share of trials next to a curve may be shown too: put the curve first.
         return "\n".join(sorted(found.all_text_contents(), key=lambda text: "P(" not in text))
 
     def choose(self, label):
-        """Choose a class, and wait until its map is there."""
+        """Choose a class, and wait for its map."""
         if label.locator("input").is_checked():
             return
         self.page.evaluate(
@@ -112,13 +112,13 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def readers():
-    """Pages that are open already: to read plotly takes a browser a second."""
+    """Pages that are already open, because loading plotly takes a browser a second."""
     return {}
 
 
 @pytest.fixture
 def read(browser, readers):
-    """Open pages, and see in the end that nothing was said, asked or sent on any of them."""
+    """Open pages, and check at the end for messages, requests and data sent."""
     used = []
 
     def opened(path, viewport=DESK):
@@ -135,7 +135,7 @@ def read(browser, readers):
 
 
 def percents(text):
-    """Return the percentages that a text has, as shares."""
+    """Return the percentages in a text, as fractions."""
     return [float(found) / 100 for found in re.findall(r"([\d.]+)\s?%(?! interval)", text)]
 
 
@@ -354,7 +354,7 @@ def test_the_page_can_be_read_by_machines_for_people(read, plane):
     assert page.evaluate("document.activeElement.textContent") == "Skip to the summary"
 
 
-# Nothing from outside, nothing to the outside ----------------------------------------------
+# No traffic --------------------------------------------------------------------------------
 
 
 def test_the_page_could_not_load_anything_if_it_tried(browser, line):
@@ -381,7 +381,7 @@ def test_the_page_could_not_load_anything_if_it_tried(browser, line):
 
 
 def literal(text):
-    """Return text as it is seen: spaces joined, marks of direction left out."""
+    """Return text as it is seen, with spaces joined and without direction marks."""
     return " ".join(re.sub("[\u2068\u2069]", "", text).split())
 
 
@@ -394,7 +394,7 @@ def begins(shown, name):
 
 
 def only_our_own(page):
-    """Return whether the page has the elements that the template has, and no others."""
+    """Return whether the page has exactly the elements of the template."""
     return page.evaluate(
         """() => document.querySelectorAll("script").length === 3
             && !document.querySelector("img, iframe, object, embed, form, base, [onerror]")

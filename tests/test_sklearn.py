@@ -1,4 +1,4 @@
-"""SmoothBetaClassifier among scikit-learn's own tools."""
+"""SmoothBetaClassifier with scikit-learn's own tools."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,7 @@ def test_partial_fit_can_request_weights_and_classes():
     assert requests == {**said, "context": None, "groups": None}
 
 
-# What notebooks and other tools ask.
+# Notebooks and other tools.
 
 
 def test_the_html_repr_tells_the_class_and_whether_it_is_fitted(trials):

@@ -1,4 +1,4 @@
-"""The default model: what it learns is a function of its trials, and what it says is right."""
+"""The default model: it is a function of its trials only, and its answers are right."""
 
 import dask.array
 import numpy as np
@@ -20,7 +20,7 @@ KINDS = ("plain", "weights", "affine", "pools", "three")
 
 @st.composite
 def tables(draw):
-    """Return points, outcomes and what goes with them, on few places and on many."""
+    """Return points, outcomes and further arguments, at few places and at many."""
     kind, d = draw(st.sampled_from(KINDS)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     t = draw(st.sampled_from([3, 20, 60]))
@@ -87,7 +87,7 @@ def test_a_stream_is_settled_anew_after_a_tenth_more_trials():
     assert model.partial_fit(X[:1], y[:1]).settled_  # 331 > 1.1 · 300
 
 
-# What it says.
+# Answers.
 
 
 def test_a_line_is_learned_and_held_by_its_intervals():
@@ -101,13 +101,13 @@ def test_a_line_is_learned_and_held_by_its_intervals():
         held.append(np.mean((low < x[:, 0]) & (x[:, 0] < high)))
         errors.append(np.mean((model.predict_proba(x)[:, 1] - x[:, 0]) ** 2))
     assert np.mean(held) > 0.9
-    # A straight line fitted by least squares errs by about 2 π(1−π)/t.
+    # A straight line fitted by least squares has an error of about 2 π(1−π)/t.
     assert np.mean(errors) < 2 * (2 * (1 / 6) / 500)
 
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_events_that_never_happened_may_yet_happen(d):
-    """With 0 of t, the rule of three's upper end is 3/t, and the exact one 3.7/t."""
+    """With 0 of t, the upper limit is 3/t by the rule of three, and 3.7/t exactly."""
     X = np.random.default_rng(2).uniform(size=(300, d))
     for y, side in ((np.zeros(300, int), 1), (np.ones(300, int), 0)):
         posterior = SmoothBetaClassifier().fit_counts(X, y, 1).posterior(X[:50])
@@ -118,7 +118,7 @@ def test_events_that_never_happened_may_yet_happen(d):
 
 @pytest.mark.parametrize("held", [10**7, 10**10])
 def test_rates_without_any_order_are_learned_of_many_trials(held):
-    """Neighbours differ by up to .8, and every rate is known to a few of √(π(1−π)/n)."""
+    """Neighbours differ by up to 0.8, and every rate is known to a few times √(π(1−π)/n)."""
     x, pi = np.linspace(0, 1, 100)[:, None], np.random.default_rng(4).choice([0.1, 0.9], 100)
     model = SmoothBetaClassifier().fit_counts(x, np.rint(pi * held).astype(int), held)
     found = model.posterior(x).mean()
@@ -126,7 +126,7 @@ def test_rates_without_any_order_are_learned_of_many_trials(held):
 
 
 def test_so_many_trials_that_evidence_is_in_the_billions():
-    """Units are then told apart by more than floats can tell, or not at all."""
+    """The evidence of different units then differs too much for floats, or not at all."""
     model = SmoothBetaClassifier().fit_counts([[1.0], [2.0], [4.0]], [1e14, 2e14, 1e14], 3e14)
     found = model.posterior([[1.0], [2.0], [4.0]]).mean()
     assert found == pytest.approx([1 / 3, 2 / 3, 1 / 3], abs=1e-5)
@@ -206,10 +206,10 @@ def test_three_classes_add_up_and_predict_well():
     X, y = load_iris(return_X_y=True)
     chances = cross_val_predict(SmoothBetaClassifier(), X, y, cv=5, method="predict_proba")
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
-    assert log_loss(y, chances) < 0.155  # the best of scikit-learn's usual ones, with defaults
+    assert log_loss(y, chances) < 0.155  # the best of scikit-learn's usual models, with defaults
 
 
-# What is refused.
+# Refusals.
 
 
 def test_options_of_windows_are_refused_with_what_to_do():

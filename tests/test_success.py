@@ -1,4 +1,4 @@
-"""Which class is the success: all that speaks of it must follow, to the bit."""
+"""Which class is the success: everything that depends on it must follow, to the bit."""
 
 import copy
 import pickle
@@ -20,7 +20,7 @@ Q = np.linspace(0.0, 1.0, 7)[:, None]
 
 
 def trials(t=120, seed=0):
-    """Return trials, and whether each was right: often at 0, seldom at 1."""
+    """Return trials, and whether each was right: often at 0, rarely at 1."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 33, size=(t, 1)) / 32
     return X, rng.uniform(size=t) < 0.9 - 0.8 * X[:, 0]
@@ -33,7 +33,7 @@ def spelled(right):
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("context", [None, contexts.guess_lapse(0.25, 0.05)])
 def test_a_named_success_is_what_true_is(options, context):
-    """Booleans have their success last, so labels in the other order must give the same."""
+    """Booleans have success last, so labels in the opposite order must give the same."""
     X, right = trials()
     plain = SmoothBetaClassifier(**options).fit(X, right, context=context)
     named = SmoothBetaClassifier(**options, pos_label="correct")
@@ -180,7 +180,7 @@ def test_the_success_cannot_change_on_the_way():
     assert model.posterior([[0.5]]).alpha.tolist() == before
 
 
-# Who asks ------------------------------------------------------------------------------------
+# Everything that depends on the success ------------------------------------------------------
 
 
 def test_pictures_show_the_success():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from betafield.evidence.encode import counted
 from betafield.sums import Sums
 
-# Seen as they are, affine, affine and mirrored, polynomial.
+# Undistorted, affine, affine and mirrored, polynomial.
 CONTEXTS = {
     2: [[0.0, 1.0], [0.25, 1.0], [0.9, 0.1]],
     3: [[0.0, 0.5, 1.0], [0.25, 0.625, 1.0], [0.0, 0.75, 1.0]],
@@ -52,7 +52,7 @@ def test_one_context_for_all(rate):
 
 
 def test_fractions_beside_many_trials_are_those_of_all_at_a_place():
-    """Counted in coarser units, they would else depend on how the trials came."""
+    """Otherwise, counted in coarser units, they would depend on how the trials arrived."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (60, 1)) / 2.0, rng.integers(0, 2, 60)
     weight = rng.random(60)
@@ -92,5 +92,5 @@ def test_groups_are_those_of_all_trials_however_they_came(batches):
         whole = whole.plus(summed(group))
     expected = sorted({number for group in batches for number in group})
     assert whole.groups.tolist() == whole.distinct().groups.tolist() == expected
-    # As the parts have them, which is how a file is read.
+    # From the parts, as when a file is read.
     assert dataclasses.replace(whole, known=None).groups.tolist() == expected

@@ -1,4 +1,4 @@
-"""Tables of pandas, polars and pyarrow: the same knowledge as from NumPy, and feature names."""
+"""Tables of pandas, polars and pyarrow: the same models as from NumPy, and feature names."""
 
 import datetime
 
@@ -43,7 +43,7 @@ def model_of(X, y, **options):
 
 
 def of_numbers(X, y):
-    """A model for which no column is a category, whatever its type."""
+    """Return a model for which no column is a category, whatever its type."""
     return SmoothBetaClassifier(bandwidth=0.2, categorical_features=None).fit(X, y)
 
 

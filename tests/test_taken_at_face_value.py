@@ -1,4 +1,4 @@
-"""Masked values, complex numbers, dates and text are refused by name, wherever values come in."""
+"""Masked values, complex numbers, dates and text are refused by name, in every argument."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ DATES = np.arange(T).astype("M8[D]")
 
 
 def masked(values):
-    """Return the values with row 3 masked, and -999 or so below the mask."""
+    """Return the values with row 3 masked, and a value such as -999 below the mask."""
     out = np.ma.array(np.array(values), mask=np.zeros(np.shape(values), dtype=bool))
     out[3] = np.ma.masked
     out.data[3] = 0
@@ -131,7 +131,7 @@ def test_a_mask_that_hides_nothing_is_no_mask():
     assert one.predict_proba(open_).tobytes() == other.predict_proba(X).tobytes()
 
 
-# How many numbers are one context.
+# How many numbers make one context.
 
 
 @pytest.mark.parametrize(("n", "size"), [(40, 39), (40, 40), (40, 41), (40, 33), (3, 33), (8, 8)])
@@ -157,11 +157,11 @@ def test_up_to_32_numbers_are_one_context():
     assert one.predict_proba(points).tobytes() == each.predict_proba(points).tobytes()
 
 
-# Values at the edge of what a float can be.
+# Values at the limits of floats.
 
 
 def test_a_width_that_holds_all_trials_has_the_bound_of_all_of_them():
-    # n = t, no bias but the prior's: 1/(4(t+3)) + t/(4(t+2)²) + 1/(t+2)².
+    # n = t, with no bias but that of the prior: 1/(4(t+3)) + t/(4(t+2)²) + 1/(t+2)².
     expected = 1 / 412 + 100 / (4 * 102**2) + 1 / 102**2
     for lipschitz in (1e-200, 5e-324):
         assert guarantees.error_bound(100, 1, lipschitz) == pytest.approx(expected, rel=1e-12)
@@ -239,7 +239,7 @@ def test_the_smallest_and_largest_priors_can_be_weighed(prior, context):
         learned = SmoothBetaClassifier(prior=prior, **options).fit(X, Y, context=context)
         mean = learned.posterior(X).mean()
         assert ((mean >= 0.0) & (mean <= 1.0)).all()
-        if prior[0] > 1.0:  # nothing that eight trials say counts beside it
+        if prior[0] > 1.0:  # eight trials are negligible beside it
             assert mean == pytest.approx(np.ones(T), abs=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Coverage as it is measured: against shares known beforehand."""
+"""Measured coverage, against known values."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_bands_hold_at_every_level():
 @pytest.mark.long
 @pytest.mark.no_cover
 def test_shares_and_errors_are_those_of_the_data_sets():
-    """One window over everything: S is binomial, so that the coverage is a finite sum."""
+    """One window over everything: S is binomial, so the coverage is a finite sum."""
     n, p, level = 40, 0.3, 0.9
     s = np.arange(n + 1)
     law = stats.beta(s + 1, n - s + 1)

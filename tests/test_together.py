@@ -1,4 +1,4 @@
-"""Trials that share something: groups with an effect of their own, and rows that vary."""
+"""Dependent trials: groups with their own effects, and overdispersed rows."""
 
 import dask.array as da
 import numpy as np
@@ -20,7 +20,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def grouped(seed, t=1_200, n_groups=40, tau=1.0):
-    """Return trials in groups that have places and effects of their own."""
+    """Return trials in groups with their own places and effects."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, n_groups, t)
     x = np.clip(rng.random(n_groups)[group] + 0.1 * rng.normal(size=t), 0.0, 1.0)
@@ -57,7 +57,7 @@ def bits(model, X):
 
 
 def test_answers_are_about_the_average_group():
-    """Intervals hold it; those of trials taken as independent are too narrow by far."""
+    """Intervals contain it; those that assume independent trials are far too narrow."""
     x = np.linspace(0.1, 0.9, 33)
     truth = average(x, 1.0)
     held = {"together": [], "apart": []}
@@ -84,7 +84,7 @@ def test_the_deviation_of_groups_is_learned():
 
 @pytest.mark.long
 def test_rows_that_vary_are_not_followed():
-    """Beside ρ = 0.1 the binomial process takes noise for the curve."""
+    """With ρ = 0.1, a binomial process mistakes noise for the curve."""
     x = np.linspace(0.02, 0.98, 49)
     errors, held, found = {"auto": [], None: []}, [], []
     for seed in range(6):
@@ -114,7 +114,7 @@ def test_rows_that_do_not_vary_are_told_so():
     assert model.overdispersion_ < 0.01
 
 
-# What is kept.
+# Stored state.
 
 
 @pytest.mark.long
@@ -157,7 +157,7 @@ def test_neither_order_nor_batches_nor_merges_can_be_seen(seed, kind, n_parts, t
 
 
 def test_equal_rows_are_not_one_row():
-    """Two rows of 5 of 10 say more of ρ than one of 10 of 20 does."""
+    """Two rows of 5 out of 10 say more about ρ than one of 10 out of 20."""
     X, half, ten = np.full((30, 1), 0.5), np.full(30, 5), np.full(30, 10)
     apart = SmoothBetaClassifier().fit_counts(X, half, ten, overdispersion="auto")
     joined = SmoothBetaClassifier().fit_counts(X[:1], [150], [300], overdispersion="auto")
@@ -189,11 +189,11 @@ def test_rows_of_groups_are_their_trials_by_place_and_group():
     assert len(listed(x[:, :1], np.ones(50, dtype=np.int64), k).x) == 50
 
 
-# Together wherever something is left out.
+# Groups are held out together.
 
 
 def test_trials_of_a_group_are_left_out_together():
-    """Which predicts them worse than trials of their own group would."""
+    """They are then predicted worse than from trials of their own group."""
     X, y, group = grouped(2, t=1_000, n_groups=30, tau=2.0)
     model = SmoothBetaClassifier().fit(X, y, groups=group)
     out = left_out(model)
@@ -250,7 +250,7 @@ def test_groups_over_dask_are_those_of_one_machine():
         )
 
 
-# Said aloud.
+# Warnings and reports.
 
 
 def test_rows_that_vary_are_warned_of():

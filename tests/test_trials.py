@@ -27,7 +27,7 @@ def test_tallied_weights_add_up_to_their_sum_a_class(drawn):
     found = layout.untallied(columns.sum(axis=1), 3)
     for c in range(3):
         exact = sum((Fraction(w) for w in weight[y == c]), Fraction(0))
-        # Each weight is kept to half of 2⁻³²; then the sum is rounded to a float.
+        # Each weight is stored to within half of 2⁻³²; then the sum is rounded to a float.
         assert abs(Fraction(float(found[c])) - exact) <= Fraction(len(y), 2**33) + exact / 2**52
 
 

@@ -1,4 +1,4 @@
-"""Features that wrap around, against what is known of circles and spheres without us."""
+"""Features that wrap around, against independent results on circles and spheres."""
 
 import itertools
 import re
@@ -68,7 +68,7 @@ def test_a_circle_has_the_kernel_of_a_wrapped_normal(length):
     found = basis(np.log([1.0, length]), prior)
     x = np.linspace(0.0, 1.0, 37)[:, None]
     P = matrix(found, x)
-    # Σ_k e^(−(2kℓ)²/2) cos 2πkd is a sum of normal densities of deviation ℓ/π, by Poisson.
+    # Σ_k e^(−(2kℓ)²/2) cos 2πkd is by Poisson a sum of normal densities of standard deviation ℓ/π.
     apart = (x - x.T)[:, :, None] + np.arange(-20, 21)
     kernel = np.exp(-0.5 * (apart * np.pi / length) ** 2).sum(axis=2)
     assert np.allclose(P @ P.T, kernel / kernel[0, 0], atol=1e-9)
@@ -101,7 +101,7 @@ def test_slopes_of_variances_are_those_of_differences(kinds, smoothness):
         ends = [basis(theta + sign * 1e-5 * np.eye(len(theta))[a], prior) for sign in (1, -1)]
         up, down = (dict(zip(map(tuple, end.J), np.log(end.root), strict=True)) for end in ends)
         for j, slope in zip(map(tuple, found.J), found.slope[a], strict=True):
-            if j in up and j in down:  # functions come and go
+            if j in up and j in down:  # the set of functions changes with the length scale
                 assert abs((up[j] - down[j]) / 1e-5 - slope) < 1e-5
 
 
@@ -447,11 +447,11 @@ def test_maps_of_places_are_drawn_in_proportion():
     shown.figure_.savefig("/dev/null", format="png")
 
 
-# Beside categories, in words, and on the command line ---------------------------------------
+# With categories, in words, and on the command line -----------------------------------------
 
 
 def sites(n, seed=0):
-    """Return trials at hours of two sites, whose hours differ."""
+    """Return trials at two sites with different effects of the hour."""
     X, _ = table(n, seed)
     rng = np.random.default_rng([seed, 1])
     X = X[["hour"]].assign(site=rng.choice(["bonn", "kiel"], n))
@@ -467,7 +467,7 @@ def test_no_level_has_a_midnight(options, tmp_path):
     each = [pd.DataFrame({"hour": [h, h], "site": ["bonn", "kiel"]}) for h in hours]
     start, end, before = (model.posterior(one).mean() for one in each)
     assert np.array_equal(start, end)
-    if not options:  # windows are steps
+    if not options:  # windows make steps
         np.testing.assert_allclose(start, before, atol=1e-6)
     path = tmp_path / "model.beta"
     model.save(path)

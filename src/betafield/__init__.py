@@ -1,43 +1,43 @@
 """Learn a smooth probability from yes/no trials.
 
 Everything is a function of additive statistics of the trials by place: windows use those near x,
-the process uses all of them. Every room of the package is one word of that sentence:
+the process uses all of them. The main modules:
 
-    trials       what was observed, validated
+    trials       validated trials
     contexts     how a trial was distorted
-    sums         trials by place, as they were seen
-    evidence     how a trial is counted in windows, and what counts mean
+    sums         trials by place
+    evidence     how trials are counted in windows, and what the counts mean
     windows      sums over the trials near a point
     process      the smooth part: a Gaussian process on sums by place, and windows of its residuals
-    smooth       what the default has learned, and what it says: an immutable value
+    smooth       the default field: what it has learned, and its answers; immutable
     field        the same for windows
     posteriors   distributions of the probability after the trials
-    teachable    how an estimator is taught
-    estimators   SmoothBetaClassifier, for people who know scikit-learn
+    teachable    the methods by which an estimator learns
+    estimators   SmoothBetaClassifier, in scikit-learn's conventions
 
 Below them
 
-    checks       "argument: found …; allowed are …", once
+    checks       checks of arguments: "argument: found …; allowed are …"
     tables       any dataframe as NumPy
     bernstein    polynomials of π
     lattice      distorted trials on a lattice of log-likelihood ratios
     units        the units in which nearness is measured
-    bandwidth    how near is near, by theory
+    bandwidth    the theoretical width of windows
     priors       distributions of the probability before the trials
-    choosing     how wide windows are
-    options      what a model was asked for
+    choosing     the learned width of windows
+    options      the options of a model
     learning     from validated trials to windows
-    methods      which kind of field is asked for
+    methods      which kind of field to use
     teaching     from an estimator's arguments to a field
     cautions     warnings about answers that may be wrong
     components   what answers are made of, in words
     learned      learned attributes of an estimator, read off its field
-    streaming    learning from files, some rows at a time
-    files        Parquet and CSV, some rows at a time
+    streaming    learning from files, in batches
+    files        Parquet and CSV files, read in batches
     bands        intervals with a finite-sample guarantee
     persistence  one file of values and arrays, no pickle
-    plain        options and labels as JSON has them
-    state        a field, to a file and back
+    plain        options and labels as JSON values
+    state        fields to files and back
 
 and above them
 
@@ -46,10 +46,10 @@ and above them
     meaning      what the components of answers say about the data, in sentences
     survey       asking a model over its domain
     plots        pictures: fields, calibration, components, bandwidths, one point
-    report       one page of HTML about a model
+    report       one HTML page about a model
     cli          the command line
     calibration  FieldCalibratedClassifier, for many features: a field over a classifier's score
-    dask         the same estimator over dask collections
+    dask         the same estimator over Dask collections
     baselines    other methods with the same interface, to compare with
     testing      coverage of intervals, on functions that you supply
     decisions    what to test next, which arm to pull, when a risk has moved
@@ -98,7 +98,7 @@ _HOMES = {
 
 @held()
 def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used, so that importing the package is quick."""
+    """Import a public name on first use, so that importing the package is quick."""
     if name in _MODULES:
         return import_module(f"betafield.{name}")
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""Whom to tell that kernels are compiled: nobody, unless a program asks to be told."""
+"""Notification when kernels are compiled, if a program asks for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _listening: list[Callable[[], None]] = []
 
 
 def once(tell: Callable[[], None]) -> None:
-    """Call this when the first kernel is compiled, not read from disk; and then never again.
+    """Call `tell` when the first kernel is compiled rather than read from disk, and only then.
 
     Examples
     --------
@@ -21,6 +21,6 @@ def once(tell: Callable[[], None]) -> None:
 
 
 def begun() -> None:
-    """Tell whoever listens that a kernel is being compiled."""
+    """Notify the listener that a kernel is being compiled."""
     while _listening:
         _listening.pop()()

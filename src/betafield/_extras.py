@@ -1,4 +1,4 @@
-"""Packages that only some need: imported where they are used."""
+"""Optional packages, imported on use."""
 
 from importlib import import_module
 from typing import Any
@@ -8,7 +8,7 @@ from betafield._interrupts import held
 
 @held()
 def needed(extra: str, *names: str) -> Any:
-    """Return the first of these modules, all of them imported, or say what installs them.
+    """Import these modules and return the first, or say how to install them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Interrupts that wait: for work that could not be done again if it were cut short."""
+"""Deferred interrupts, for work that could not be repeated if it were cut short."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is through, and then do what it would have done.
+    """Defer Ctrl-C until the block has finished, and then handle it as usual.
 
-    Compilers and packages that are being imported keep books of what they have begun. An exception
-    between two of their lines leaves those books wrong for as long as the process lives. Python
-    runs handlers of signals in its main thread alone, so blocks in other threads are as they are.
-    So they are where nothing in Python would be called: an interrupt that is ignored, or that ends
-    the process.
+    Compilers and imports keep track of what they have begun. An exception in the middle leaves that
+    state inconsistent for the life of the process. Python runs signal handlers in its main thread
+    only, so blocks in other threads are left alone. So are all blocks if there is no Python
+    handler, that is if interrupts are ignored or end the process.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The one switch for compiled kernels: how every hot loop of the package is compiled."""
+"""How all hot loops of the package are compiled."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -10,7 +10,7 @@ with held():
     import numba
 
 F = TypeVar("F", bound=Callable[..., object])
-_njit: Any = numba.njit  # its types lack some of its options
+_njit: Any = numba.njit  # its type hints lack some of its options
 _general: Any = numba.types.unliteral
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -18,24 +18,24 @@ _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrap
 def kernel(function: F) -> F:
     """Compile at the first call, release the GIL, and keep the machine code on disk.
 
-    Not numba's `parallel`: its thread layers abort on concurrent calls and after fork.
-    Not `fastmath`: it may contract and reorder, and then two indexes would disagree about
-    a trial that lies exactly on the border of a window.
+    numba's `parallel` is not used: its thread layers abort on concurrent calls and after fork. Nor
+    is `fastmath`: it may contract and reorder operations, and then two indexes could disagree about
+    a trial exactly on the border of a window.
     """
     compiled = _njit(**_OPTIONS)(function)
     return cast("F", _whole(_of_any_value(compiled)))
 
 
 def inlined(function: F) -> F:
-    """Mark a part of a kernel that is copied into its callers' loops."""
+    """Compile a function that is inlined into the loops of its callers."""
     compiled = _njit(**_OPTIONS, forceinline=True)(function)
     return cast("F", _whole(_of_any_value(compiled)))
 
 
 def _of_any_value(compiled: Any) -> Any:
-    """Let kernels that spell out an argument, say 0, share the machine code for all integers.
+    """Let calls from kernels with a literal argument, such as 0, share the code for all integers.
 
-    numba would compile the kernel that they call once per number they spell out.
+    Otherwise numba would compile the called kernel once per literal.
     """
     if hasattr(compiled, "get_call_template"):
         template = compiled.get_call_template
@@ -49,10 +49,10 @@ def _of_any_value(compiled: Any) -> Any:
 
 
 def _whole(compiled: Any) -> Any:
-    """Let interrupts wait while the kernel is compiled or read from disk.
+    """Defer interrupts while the kernel is compiled or read from disk.
 
-    numba asks for `_compile_for_args` only where it has no machine code for the types of the
-    arguments, so calls are as quick as without.
+    numba calls `_compile_for_args` only if it has no machine code for the types of the arguments,
+    so other calls are not slowed down.
     """
     if hasattr(compiled, "_compile_for_args"):
         compiled._compile_for_args = held()(compiled._compile_for_args)
@@ -61,7 +61,7 @@ def _whole(compiled: Any) -> Any:
 
 
 def _told(compile_it: Callable[..., Any]) -> Callable[..., Any]:
-    """Tell that a kernel is compiled. numba does not come here where it finds it on disk."""
+    """Notify when a kernel is compiled; numba does not call this if it finds the code on disk."""
 
     def telling(*args: Any) -> Any:
         _compiling.begun()

@@ -16,8 +16,8 @@ else:
     class cached:  # noqa: N801 (it is used as cached_property is)
         """A property that is computed once per instance.
 
-        `functools.cached_property` of Python 3.11 has one lock for all instances of a class, by
-        which whoever asks one model waits for those who ask others.
+        In Python 3.11, `functools.cached_property` has one lock for all instances of a class, so
+        that queries of one model would wait for those of another.
 
         Examples
         --------
@@ -61,14 +61,14 @@ def remember(instance: Any, name: str, value: Any) -> None:
 
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
-_GUARD = [threading.Lock()]  # one; in a list, to be another in a forked child
+_GUARD = [threading.Lock()]  # one lock, in a list so that a forked child can replace it
 
 
 def writing(model: Any) -> threading.RLock:
-    """Return the lock that whoever changes a model holds, from reading it to replacing it.
+    """Return the lock to hold while changing a model, from reading it to replacing it.
 
-    Locks are kept beside the models, because a model is copied, pickled and cloned, and a lock is
-    none of what it has learned.
+    Locks are kept apart from the models, because models are copied, pickled and cloned, and a lock
+    is not part of what they have learned.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def writing(model: Any) -> threading.RLock:
 
 
 def _forget() -> None:
-    """Begin anew in a forked child, where the threads that held locks are no more."""
+    """Start afresh in a forked child, where the threads that held locks no longer exist."""
     _GUARD[:] = [threading.Lock()]
     _LOCKS.clear()
 

@@ -1,4 +1,4 @@
-"""Rows of numbers that are the same."""
+"""Distinct rows of numbers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from betafield._interrupts import held
 
 
 def distinct(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the distinct rows, sorted, and which of them each row is.
+    """Return the distinct rows, sorted, and the index of each row among them.
 
-    An interrupt waits: NumPy compares rows by Python code of its own, and says that they cannot be
-    compared if an exception comes up there.
+    Interrupts are deferred: NumPy compares rows in Python code, and if an exception occurs there,
+    it reports that they cannot be compared.
 
     Examples
     --------

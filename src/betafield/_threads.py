@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-# Rows for which a thread of their own pays.
+# The fewest rows for which a thread pays.
 CHUNK = 2048
 
 
 def run(work: Callable[[slice], None], m: int, n_jobs: int | None, least: int = CHUNK) -> None:
-    """Do the work over chunks of m rows, `least` or more: several a thread, for costs differ.
+    """Do the work over chunks of at least `least` of m rows; several per thread, as costs vary.
 
-    A pool lives for one call: nothing to share between callers, nothing to lose in a fork.
+    The pool lives for one call, so callers share nothing and a fork loses nothing.
     """
     threads = number(n_jobs)
     size = max(least, -(-m // (4 * threads)))
@@ -27,9 +27,9 @@ def run(work: Callable[[slice], None], m: int, n_jobs: int | None, least: int = 
 
 
 def number(n_jobs: int | None) -> int:
-    """Return the number of threads, as joblib counts: None is 1, -1 all cores, -2 all but one."""
+    """Return the number of threads, as in joblib: None is 1, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
-    # Cores that this process may use, where the system tells.
+    # The cores that this process may use, if the system says so.
     ours = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return n_jobs if n_jobs > 0 else max(1, len(ours(0)) + 1 + n_jobs)

@@ -1,4 +1,4 @@
-"""How near is near: the width Δ of the windows by theory, and the candidates for it."""
+"""The theoretical width Δ of windows, and the candidates for learning it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from betafield.metrics import ORDERS
 Floats = npt.NDArray[np.float64]
 
 NAMES = ("theory", "loo", "auto")
-# The widest candidate that is a float, and the narrowest in units of the widest.
+# The widest candidate, and the narrowest as a fraction of the widest.
 WIDEST, NARROWEST = 1e300, 2.0**-64
 # The ratio of one candidate to the next narrower one.
 STEP = 2.0**0.5
@@ -27,7 +27,7 @@ def theory(t: float, d: int, lipschitz: float) -> float:
     >>> round(theory(t=1_000_000, d=1, lipschitz=1.0), 6)
     0.01
     """
-    # Powers apart, because L² may be no float where the width is one.
+    # Separate powers, because L² may overflow even if the width does not.
     return float(lipschitz ** (-2.0 / (d + 2)) * t ** (-1.0 / (d + 2)))
 
 
@@ -48,8 +48,8 @@ def is_positive(value: Any) -> bool:
 def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
     """Return widths from one that holds about one place up to `widest`, which holds all.
 
-    `sides` are those of the domain. A place has the volume Π sides / n to itself; sides of
-    length 0 carry no distance.
+    `sides` are those of the domain. Each place has the volume Π sides / n to itself; sides of
+    length 0 add no distance.
 
     Examples
     --------
@@ -67,5 +67,5 @@ def candidates(sides: Floats, widest: float, n_places: int) -> Floats:
 
 
 def diameter(sides: Floats, metric: str) -> float:
-    """Return the longest distance in a box; 1 where all points are one."""
+    """Return the longest distance in a box; 1 if all points coincide."""
     return float(np.linalg.norm(sides, ORDERS[metric])) or 1.0

@@ -2,8 +2,8 @@
 
     f(π) = Σ_k b_k binom(p, k) π^k (1−π)^(p−k),    k = 0..p.
 
-f lies between the least and the greatest coefficient, f(0) = b_0 and f(1) = b_p, and with
-coefficients that are not negative no sum cancels.
+f lies between the least and the greatest coefficient, f(0) = b_0 and f(1) = b_p. With non-negative
+coefficients no sum cancels.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Floats = npt.NDArray[np.float64]
 PLAIN = (0.0, 1.0)
 # Degree beyond which binomial coefficients leave the range of floats.
 HIGHEST = 1000
-# What raising a line by many degrees leaves over.
+# Rounding errors of a line after many degree elevations.
 _ELEVATION = 1e-14
-# Log-odds beyond which π is 0 or 1.
+# Log-odds beyond which π rounds to 0 or 1.
 _FARTHEST = 750.0
-# Roundings of a value and of coefficients, by degree: pieces that differ by no more are flat.
+# Rounding errors of values and coefficients, per degree: pieces that vary less are flat.
 _ROUNDINGS = 8.0
-# Averages of numbers smaller than this round off more than their share.
+# Averages of numbers smaller than this have larger relative rounding errors.
 _TINY = 2.0**-1000
 
 
@@ -40,7 +40,7 @@ _TINY = 2.0**-1000
 def value(coefficients: Floats, p: Floats) -> Floats:
     """Return f(p), for p that broadcasts against the coefficients without their last axis.
 
-    De Casteljau's averages: nothing cancels.
+    By de Casteljau's algorithm, in which nothing cancels.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def value(coefficients: Floats, p: Floats) -> Floats:
 
 
 def value_beside(coefficients: Floats, p: Floats, rest: Floats) -> Floats:
-    """Return f(p), a row each, with 1 − p given as well: it may have digits that p has not.
+    """Return f(p), one row each, with 1 − p given too, because it may have more digits than p.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def value_at_log_odds(coefficients: Floats, u: Floats) -> Floats:
 
 
 def scaled_at_log_odds(coefficients: Floats, u: Floats) -> Floats:
-    """Return f over its largest term: of the same sign, and it never underflows."""
+    """Return f over its largest term, which has the same sign and never underflows."""
     exponents = _exponents(coefficients.shape[-1] - 1, u)
     largest = np.where(coefficients == 0.0, -np.inf, exponents).max(axis=-1, keepdims=True)
     return np.asarray((coefficients * np.exp(np.minimum(exponents - largest, 0.0))).sum(axis=-1))
@@ -115,13 +115,13 @@ def log_binomials(degree: int) -> Floats:
     )
 
 
-# Where values lie --------------------------------------------------------------------------
+# Ranges ------------------------------------------------------------------------------------
 
 
 def image(coefficients: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return (min, max) of polynomials over low ≤ π ≤ high, rounded outward.
 
-    They are at the ends, or where the polynomial turns between them. No value of the polynomial
+    The extrema are at the ends, or at turning points between them. No value of the polynomial
     lies outside; by rounding, the interval may be too wide by 32 (p + 1) ε times the largest
     coefficient.
 
@@ -160,16 +160,16 @@ def _image(row: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         least = np.where(inside, np.minimum(least, there), least)
         most = np.where(inside, np.maximum(most, there), most)
     slack = 2.0 * _rounding(row)
-    # No polynomial leaves the range of its coefficients.
+    # A polynomial never leaves the range of its coefficients.
     return np.maximum(least - slack, row.min()), np.minimum(most + slack, row.max())
 
 
 @lru_cache(maxsize=256)
 def _turns(row: tuple[float, ...]) -> tuple[float, ...]:
-    """Return points so near all those at which a polynomial turns that the values are the same.
+    """Return points so near all turning points of a polynomial that the values are the same.
 
-    A piece whose coefficients rise, or fall, all along does not turn. Any other is halved until it
-    is flat. It may turn where pieces meet, too.
+    A piece with monotone coefficients has no turning point. Any other is halved until it is flat.
+    The points where pieces meet are included.
     """
     flat = _rounding(np.array(row))
     found, pieces = [], [(0.0, 1.0, np.array(row))]
@@ -186,7 +186,7 @@ def _turns(row: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _rounding(row: Floats) -> float:
-    """Return by how much values and coefficients of pieces may be off."""
+    """Return a bound of the rounding errors of values and coefficients of pieces."""
     return _ROUNDINGS * len(row) * float(np.finfo(float).eps * np.abs(row).max()) + _TINY
 
 
@@ -194,7 +194,7 @@ def _rounding(row: Floats) -> float:
 
 
 def elevated(coefficients: Floats, degree: int) -> Floats:
-    """Return the coefficients in a higher degree, averages of neighbours.
+    """Return the coefficients in a higher degree, which are averages of neighbours.
 
     From degree n to n + 1: b'_k = k/(n+1) b_(k−1) + (1 − k/(n+1)) b_k.
 
@@ -235,7 +235,7 @@ def farthest(powers: Floats) -> tuple[float, float]:
     """
     curve = np.polynomial.Polynomial(powers)
     turns = np.real(curve.deriv().trim(1e-14).roots())
-    # Turns first: an end may touch 0 or 1, and is not what is wrong when a turn does so too.
+    # Turning points first, to be named if tied with an end, which may well touch 0 or 1.
     points = np.concatenate([turns[(turns > 0.0) & (turns < 1.0)], [0.0, 1.0]])
     values = curve(points)
     worst = int(np.argmax(np.abs(values - 0.5).round(12)))
@@ -245,14 +245,14 @@ def farthest(powers: Floats) -> tuple[float, float]:
 def is_line(coefficients: Floats) -> npt.NDArray[np.bool_]:
     """Return which of the rows (t, p + 1) are straight lines, however high their degree.
 
-    Equally spaced coefficients, up to what degree elevation leaves of rounding.
+    Their coefficients are equally spaced, up to rounding errors of degree elevation.
 
     Examples
     --------
     >>> is_line(np.array([[0.0, 0.5, 1.0], [0.0, 1.0, 1.0]])).tolist()
     [True, False]
     """
-    if coefficients.shape[1] <= 2:  # most contexts: there is nothing to compute
+    if coefficients.shape[1] <= 2:  # most contexts: nothing to compute
         return np.ones(len(coefficients), dtype=np.bool_)
     share = np.linspace(0.0, 1.0, coefficients.shape[1])
     line = coefficients[:, :1] * (1.0 - share) + coefficients[:, -1:] * share
@@ -356,10 +356,10 @@ def product(a: Floats, b: Floats) -> Floats:
 
 
 def composed(outer: Floats, inner: Floats) -> Floats:
-    """Return the coefficients of outer(inner(π)) a row, both with coefficients within [0, 1].
+    """Return the coefficients of outer(inner(π)) per row, both with coefficients within [0, 1].
 
-    De Casteljau's averages, of polynomials: every step is (1 − f) a + f b with f, 1 − f, a and b
-    of coefficients within [0, 1].
+    By de Casteljau's algorithm for polynomials: every step is (1 − f) a + f b, where the
+    coefficients of f, 1 − f, a and b are within [0, 1].
 
     Examples
     --------

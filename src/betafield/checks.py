@@ -1,8 +1,8 @@
-"""Arguments checked: `argument: found …; allowed are …`, naming the row where there is one.
+"""Checks of arguments: `argument: found …; allowed are …`, with the row if there is one.
 
-Every function takes the name of the argument and its value, and returns the value as it is used
-from then on. What is refused raises `ValueError`, or `TypeError` where it is another kind of thing
-altogether; in both the message begins with the argument's name.
+Every function takes the name of an argument and its value, and returns the value in the form in
+which it is used. Invalid values raise `ValueError`, and values of the wrong kind `TypeError`; both
+messages begin with the argument's name.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from betafield.tables import native
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
-# Whole numbers up to here are floats.
+# Floats represent whole numbers exactly up to here.
 MOST = 2**53
-# Lists in lists, which arrays cannot have more of.
+# The deepest nesting of lists; arrays cannot have more dimensions.
 DEEPEST = 64
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-# How values are shown ----------------------------------------------------------------------
+# Values in messages ------------------------------------------------------------------------
 
 
 class _Short(reprlib.Repr):
-    """Writes a value on one line, as users write it: NaN, not np.float64(nan)."""
+    """Formats a value on one line, as users write it: NaN, not np.float64(nan)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class _Short(reprlib.Repr):
             return "NaN"
         try:
             return " ".join(super().repr1(x, level).split())
-        except Exception:  # anybody's __repr__ may fail, and whole numbers of many digits do
+        except Exception:  # any __repr__ may fail, and that of huge integers does
             return f"a value of type {type(x).__name__}"
 
 
@@ -77,7 +77,7 @@ def refusal(
 
 
 def require(good: Any, name: str, value: Any, rule: str) -> None:
-    """Raise unless it is good.
+    """Raise unless `good`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def require(good: Any, name: str, value: Any, rule: str) -> None:
 def require_all(
     good: Any, name: str, values: Any, rule: str, columns: Sequence[Any] | None = None
 ) -> None:
-    """Raise for the first of the values that is not good; `columns` names those of a table.
+    """Raise for the first value that is not good; `columns` names the columns of a table.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def first(bad: npt.NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether the value is one real number; booleans, dates and text are none."""
+    """Return whether the value is one real number; booleans, dates and text are not."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
@@ -148,7 +148,7 @@ def number(
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a float, infinite if it is beyond all of them."""
+    """Return a number as a float, infinite if it overflows."""
     try:
         return float(value)
     except OverflowError:
@@ -172,14 +172,14 @@ def probability(name: str, value: Any) -> float:
 
 
 def share(name: str, value: Any, rule: str = "a number between 0 and 1 is needed") -> float:
-    """Return a number between 0 and 1, neither of them itself."""
+    """Return a number strictly between 0 and 1."""
     return number(name, value, rule, above=0.0, below=1.0)
 
 
 def whole(
     name: str, value: Any, low: int = 1, high: int | None = None, rule: str | None = None
 ) -> int:
-    """Return a whole number from low to high, or up to 2⁵³; 3.0 is none.
+    """Return a whole number from low to high, or up to 2⁵³; 3.0 is not accepted.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def flag(name: str, value: Any, rule: str = "True or False is needed") -> bool:
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Any], rule: str | None = None) -> Any:
-    """Return the value, which is one of those allowed: names, numbers, None.
+    """Return the value if it is allowed: a name, a number or None.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def one_of(name: str, value: Any, allowed: Iterable[Any], rule: str | None = Non
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Return values as a list in words.
+    """Return values as an enumeration.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def listed(values: Iterable[Any]) -> str:
 
 
 def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: str) -> T:
-    """Return the value, which must be of a kind; else `TypeError` names the kind it has.
+    """Return the value if it is of this kind; otherwise `TypeError` names its type.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], rule: s
 
 
 def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
-    """Return the number of a feature, given its number or its name; `what` names the argument.
+    """Return the index of a feature, given its index or its name; `what` names the argument.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def feature_index(what: str, names: tuple[str, ...], feature: Any) -> int:
 
 
 def items(name: str, values: Any, rule: str) -> list[Any]:
-    """Return the items of a list or of what else can be gone through; text and mappings cannot.
+    """Return the items of an iterable; text and mappings are refused.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
     try:
         if not isinstance(values, str | bytes | Mapping):
             return list(values)
-    except TypeError:  # arrays without an axis have __iter__, too
+    except TypeError:  # arrays without an axis have __iter__ too
         pass
     raise mistyped(name, f"found {type(values).__name__}; {rule}")
 
@@ -298,10 +298,10 @@ def generator(name: str, random_state: Any) -> np.random.Generator:
     >>> generator("random_state", 0).random() == generator("random_state", 0).random()
     True
     """
-    if isinstance(random_state, np.random.RandomState):  # which NumPy 2.0 makes no generator of
+    if isinstance(random_state, np.random.RandomState):  # NumPy 2.0 cannot make a Generator of it
         random_state = random_state.randint(1 << 32, size=4, dtype=np.uint32)
     elif not (random_state is None or isinstance(random_state, np.random.Generator)):
-        # NumPy ends the process if it is given a list that holds itself.
+        # NumPy crashes the process if it is given a list that contains itself.
         rule = "a whole number from 0 on, a numpy Generator or RandomState, or None is needed"
         random_state = whole(name, random_state, low=0, high=1 << 128, rule=rule)
     return np.random.default_rng(random_state)
@@ -311,9 +311,9 @@ def generator(name: str, random_state: Any) -> np.random.Generator:
 
 
 def cells(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return values of any kind as an array: nothing masked, and rows of one length.
+    """Return values of any kind as an array; masked values and ragged rows are refused.
 
-    Dataframes and columns of any library are arrays, too.
+    Dataframes and columns of any library are converted too.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def cells(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _plain_array(name: str, given: Any) -> npt.NDArray[Any]:
-    """Return what NumPy makes of the values; of lists it refuses those of different lengths."""
+    """Return the values as a NumPy array; lists of different lengths are refused."""
     try:
         return np.asarray(given)
     except Exception as error:
@@ -341,7 +341,7 @@ def _plain_array(name: str, given: Any) -> npt.NDArray[Any]:
 
 
 def _native(name: str, values: Any) -> Any:
-    """Return dataframes as arrays; what their library raises gets the argument's name."""
+    """Return dataframes as arrays; errors of their library get the argument's name."""
     try:
         return native(values)
     except Exception as error:
@@ -350,7 +350,7 @@ def _native(name: str, values: Any) -> Any:
 
 
 def refuse_masked(name: str, values: Any) -> None:
-    """Raise for the first masked value of an array, or of lists of them."""
+    """Raise for the first masked value in an array, or in lists of arrays."""
     at = _masked_at(values)
     if at is not None:
         said = "found a masked value; fill it in or leave the row out"
@@ -358,7 +358,7 @@ def refuse_masked(name: str, values: Any) -> None:
 
 
 def _masked_at(values: Any, depth: int = 0) -> tuple[int, ...] | None:
-    """Return where the first masked value is, in an array or in lists of them."""
+    """Return the position of the first masked value in an array, or in lists of arrays."""
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(values)
         return first(hidden) if hidden.any() else None
@@ -370,7 +370,7 @@ def _masked_at(values: Any, depth: int = 0) -> tuple[int, ...] | None:
 
 
 def _may_hide(values: Sequence[Any]) -> bool:
-    """Return whether a list, or a list in it, holds more than plain values: at the speed of C."""
+    """Return whether a list, or a list in it, may hold masked values, without a Python loop."""
     kinds = set(map(type, values))
     if kinds <= {list, tuple}:
         kinds = set(map(type, itertools.chain.from_iterable(values)))
@@ -378,7 +378,7 @@ def _may_hide(values: Sequence[Any]) -> bool:
 
 
 def array(name: str, values: Any, rule: str = "every value must be a number") -> Floats:
-    """Return numbers as a float64 array of any shape, NaN and infinities among them.
+    """Return numbers as a float64 array of any shape; NaN and infinities are allowed.
 
     Refused are masked values, complex numbers, dates, text that looks like numbers, rows of
     different lengths, and whole numbers beyond all floats.
@@ -393,12 +393,12 @@ def array(name: str, values: Any, rule: str = "every value must be a number") ->
     ValueError: times row 1: found '09'; every value must be a number
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
-        return values  # which is most of them, and counts for one point
+        return values  # the usual case; this matters for the time of a single query
     found = cells(name, values)
     if found.dtype.kind in "biuf":
         return _floats(found)
     if found.dtype.kind != "O" and isinstance(values, list | tuple):
-        found = np.asarray(values, dtype=object)  # numbers among text have become text
+        found = np.asarray(values, dtype=object)  # because numbers among text have become text
     _require_numbers(name, found, rule, values)
     return np.array([_number_of(cell) for cell in found.ravel()]).reshape(found.shape)
 
@@ -406,12 +406,12 @@ def array(name: str, values: Any, rule: str = "every value must be a number") ->
 def _floats(numbers: npt.NDArray[Any]) -> Floats:
     if numbers.itemsize <= np.dtype(np.float64).itemsize:
         return np.asarray(numbers, dtype=np.float64)
-    with np.errstate(over="ignore"):  # long doubles may be beyond all floats
+    with np.errstate(over="ignore"):  # long doubles may overflow
         return np.asarray(numbers, dtype=np.float64)
 
 
 def _number_of(cell: Any) -> float:
-    """Return the cell of an object array as a float, NaN where it is missing."""
+    """Return a cell of an object array as a float, NaN if it is missing."""
     return as_float(cell) if isinstance(cell, Real | Decimal) else math.nan
 
 
@@ -430,12 +430,12 @@ def _require_numbers(name: str, found: npt.NDArray[Any], rule: str, table: Any) 
 def _is_number_or_missing(cell: Any) -> bool:
     if isinstance(cell, Integral):
         return not isinstance(cell, np.timedelta64) and math.isfinite(as_float(cell))
-    # The last one is of pandas, which need not be installed.
+    # The last one is pandas's, which need not be installed.
     return cell is None or isinstance(cell, Real | Decimal) or type(cell).__name__ == "NAType"
 
 
 def _cause(cell: Any) -> str:
-    """Return why Python makes no number of it."""
+    """Return why Python cannot convert it to a number."""
     try:
         float(cell)
     except Exception as error:
@@ -450,9 +450,9 @@ def finite(
     shape: tuple[int | None, ...] | None = None,
     needed: str | None = None,
 ) -> Floats:
-    """Return finite numbers as a float64 array, of this shape if one is given, None any length.
+    """Return finite numbers as a float64 array, of this shape if given; None is any length.
 
-    `needed` says the shape in words.
+    `needed` describes the shape in words.
 
     Examples
     --------
@@ -476,7 +476,7 @@ def shaped(
     shape: tuple[int | None, ...],
     needed: str | None = None,
 ) -> None:
-    """Raise unless an array has this shape, None being any length."""
+    """Raise unless an array has this shape; None is any length."""
     fits = found.ndim == len(shape) and all(
         n in (None, m) for n, m in zip(shape, found.shape, strict=True)
     )

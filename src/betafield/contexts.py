@@ -49,7 +49,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+# Tolerance for rounding in the user's arithmetic: 0.1 + 0.2 + 0.7 is not 1.
 _ROUNDING = 1e-12
 
 
@@ -242,7 +242,7 @@ def pooled(size: Any, sensitivity: Any = 1.0, specificity: Any = 1.0) -> Any:
     size : whole number or column of t whole numbers
         Samples in the pool, 1 or more.
     sensitivity, specificity : number or column of t numbers
-        Of the test on the pool, within [0, 1].
+        Rates of the test on the pool, within [0, 1].
 
     Returns
     -------
@@ -269,9 +269,9 @@ def polynomial(coefficients: Any) -> Floats:
 
     P(success) = c_0 + c_1 π + … + c_p π^p, which must stay within [0, 1] for π in [0, 1].
 
-    Some such polynomials have Bernstein coefficients outside [0, 1]. They are raised to the lowest
-    degree, up to 100, at which all coefficients lie within. There is none only if the polynomial
-    touches 0 or 1 inside [0, 1], or nearly does.
+    Some such polynomials have Bernstein coefficients outside [0, 1]. They are elevated to the
+    lowest degree, up to 100, at which all coefficients lie within. Only a polynomial that touches
+    0 or 1 inside [0, 1], or nearly does, has no such degree.
 
     Parameters
     ----------
@@ -322,13 +322,13 @@ def by_row(which: Any, contexts: Mapping[Any, Any]) -> Any:
     return families.by_row(which, contexts, checked)
 
 
-# What can be asked of any context ----------------------------------------------------------
+# Operations on any context -----------------------------------------------------------------
 
 
 def probability(context: Any, p: Any) -> Floats:
     """Return the success probability under a context if π = p.
 
-    Σ_k b_k binom(n, k) p^k (1−p)^(n−k), by de Casteljau's averages: nothing cancels.
+    Σ_k b_k binom(n, k) p^k (1−p)^(n−k), by de Casteljau's algorithm, in which nothing cancels.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Places on Earth, by longitude and latitude in degrees: the Earth is taken to be a sphere.
+"""Places on Earth, by longitude and latitude in degrees; the Earth is taken to be a sphere.
 
-Distances between places are along great circles. Unit vectors have a chord c between them, which
-tells the angle of the great circle, 2 arcsin(c/2), and no place is at a border of anything: neither
-at the date line nor at the poles.
+Distances between places are along great circles. The chord c between two unit vectors determines
+the angle of the great circle, 2 arcsin(c/2), so there is no border anywhere: neither at the date
+line nor at the poles.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-# Longitudes and latitudes that are allowed.
+# Valid longitudes and latitudes.
 LONGITUDES, LATITUDES = (-180.0, 360.0), (-90.0, 90.0)
 TURN = 360.0
-# Longitudes without any trial that leave the others a part of the circle.
+# If a gap of this many degrees of longitude has no trials, the rest is treated as an arc.
 GAP = 30.0
-# Places on an edge of a region that are looked at.
+# Points sampled on each edge of a region.
 EDGE = 257
-# A region within so many degrees of its centre is drawn on a plane, where distances are off by 13 %
-# at the most: 1/cos(ρ/2).
+# A region within this many degrees of its centre is projected to a plane, which distorts distances
+# by at most 13 %: 1/cos(ρ/2).
 REGIONAL = 55.0
 
 
@@ -41,9 +41,9 @@ def wrapped(longitude: Floats) -> Floats:
 
 
 def arc(longitude: Floats) -> tuple[float, float]:
-    """Return the shortest arc (west, east) that holds longitudes of [−180, 180).
+    """Return the shortest arc (west, east) that contains longitudes of [−180, 180).
 
-    It is the whole circle, (−180, 180), unless 30° and more are free of any.
+    It is the whole circle, (−180, 180), unless at least 30° have no longitudes.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def arc(longitude: Floats) -> tuple[float, float]:
     widest = int(np.argmax(gaps))
     west = float(at[(widest + 1) % len(at)])
     east = west + (TURN - float(gaps[widest]))
-    # Its own value again, where nothing was added to it.
+    # Exactly the given longitude, without rounding.
     east = float(at[widest]) if west <= at[widest] else float(at[widest]) + TURN
     if gaps[widest] < GAP or east > LONGITUDES[1]:
         return -180.0, 180.0
@@ -84,7 +84,7 @@ def places(vectors: Floats) -> tuple[Floats, Floats]:
 
 
 class Region(NamedTuple):
-    """A cap of the Earth: its centre, and how far it reaches, in degrees of a great circle."""
+    """A cap of the Earth: its centre, and its radius in degrees of a great circle."""
 
     longitude: float
     latitude: float
@@ -92,18 +92,18 @@ class Region(NamedTuple):
 
     @property
     def is_regional(self) -> bool:
-        """Whether a plane can stand for it."""
+        """Whether it can be projected to a plane."""
         return self.radius <= REGIONAL
 
     @property
     def extent(self) -> float:
-        """Degrees from end to end, at the most those to the other side of the Earth."""
+        """Degrees from end to end, at most half way around the Earth."""
         return min(2.0 * self.radius, 180.0)
 
     def plane(self, longitude: Floats, latitude: Floats) -> Floats:
-        """Return places in the plane that touches at the centre, in degrees, shape (2, m).
+        """Return places in the plane tangent at the centre, in degrees, shape (2, m).
 
-        Lambert's azimuthal projection, which keeps areas: to the east and to the north.
+        Lambert's azimuthal equal-area projection: first to the east, then to the north.
         """
         x, y, z = self._turn() @ vectors(longitude, latitude)
         stretch = np.degrees(np.sqrt(2.0 / np.maximum(1.0 + x, 1e-12)))
@@ -126,7 +126,7 @@ class Region(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def region(west: float, east: float, south: float, north: float) -> Region:
-    """Return the smallest cap about the middle of these bounds, or about a pole, that holds them.
+    """Return the smallest cap about the middle of these bounds, or about a pole, containing them.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def region(west: float, east: float, south: float, north: float) -> Region:
 
 
 def edges(west: float, east: float, south: float, north: float) -> tuple[Floats, Floats]:
-    """Return longitudes and latitudes of places all along the edges of bounds."""
+    """Return longitudes and latitudes of points along the edges of bounds."""
     lon, lat = np.linspace(west, east, EDGE), np.linspace(south, north, EDGE)
     ends = [(lon, np.full(EDGE, south)), (lon, np.full(EDGE, north))]
     ends += [(np.full(EDGE, west), lat), (np.full(EDGE, east), lat)]

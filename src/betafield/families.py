@@ -1,12 +1,12 @@
-"""Contexts with unknown rates: the contexts at all possible rates, and the priors of the rates.
+"""Contexts with unknown rates: contexts as functions of the rates, and priors of the rates.
 
-The coefficients of every named context are affine in each of its rates. A context under one or two
-unknown rates is therefore known by its coefficients at the corners, where each of these rates is 0
-or 1: at rates u they are
+The coefficients of every named context are affine in each of its rates. A context with one or two
+unknown rates is therefore determined by its coefficients at the corners, where each of these rates
+is 0 or 1: at rates u they are
 
     b(u) = Σ_c Π_j u_j^(c_j) (1 − u_j)^(1 − c_j) · b(c),   c_j ∈ {0, 1},
 
-a mean of the corners', which stays within [0, 1]. Corners of trials are kept like any coefficients.
+a mean of the corners, which stays within [0, 1]. Corners are stored like any coefficients.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from betafield.refusals import refused
 
 Floats = npt.NDArray[np.float64]
 
-# Unknown rates of a model, and letters of a name, at most; shapes that can be told apart.
+# The most unknown rates of a model and characters of a name; the largest shape of a prior.
 MOST, LETTERS, LARGEST = 2, 64, 1e12
 
 
@@ -113,7 +113,7 @@ class ContextFamily:
     rates : tuple of Rate
         Sorted by name.
     corners : array of shape (t, 2^r, p + 1)
-        Coefficients at the corners, where rate j is the j-th bit of the corner's number.
+        Coefficients at the corners; rate j is the j-th bit of the corner's index.
     sources : tuple of (Unknown, str)
         The `Unknown` objects and the names of their rates.
 
@@ -139,7 +139,7 @@ class ContextFamily:
 
     @property
     def ndim(self) -> int:
-        """Two, as of a table of contexts."""
+        """Two, like a table of contexts."""
         return 2
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class ContextFamily:
         raise AssertionError
 
     def at(self, **rates: float) -> Floats:
-        """Return the contexts (t, p + 1) where the rates, by name, are these."""
+        """Return the contexts (t, p + 1) at these rates, given by name."""
         known = [rate.name for rate in self.rates]
         if sorted(rates) != sorted(known):
             raise refused("rates", f"found {sorted(rates)}; the unknown ones are {known}")
@@ -173,13 +173,13 @@ class ContextFamily:
         return at(self.corners, means(self.rates))
 
     def rows(self, t: int) -> ContextFamily:
-        """Return the contexts of t trials; one stands for all."""
+        """Return the contexts of t trials; a single row is repeated."""
         shape = (t, *self.corners.shape[1:])
         return ContextFamily(self.rates, np.broadcast_to(self.corners, shape), self.sources)
 
 
 def refuse(name: str, context: Any) -> None:
-    """Raise for rates that are not known where they must be."""
+    """Raise for unknown rates if they must be known."""
     if isinstance(context, ContextFamily):
         names = ", ".join(f"{rate.name}=…" for rate in context.rates)
         raise refused(
@@ -190,7 +190,7 @@ def refuse(name: str, context: Any) -> None:
 
 
 def require_none(rates: Sequence[Rate]) -> None:
-    """Raise for guarantees under rates that are not known."""
+    """Raise for guarantees with unknown rates."""
     if rates:
         names = ", ".join(rate.name for rate in rates)
         raise refused(
@@ -209,7 +209,7 @@ def means(rates: Iterable[Rate]) -> Floats:
 
 
 def shares(rates: Floats) -> Floats:
-    """Return the share (2^r,) that each corner has at rates (r,)."""
+    """Return the weight (2^r,) of each corner at rates (r,)."""
     found = np.ones(1)
     for u in rates:
         found = np.concatenate([found * (1.0 - u), found * u])
@@ -217,9 +217,9 @@ def shares(rates: Floats) -> Floats:
 
 
 def at(corners: Floats, rates: Floats) -> Floats:
-    """Return coefficients (t, p + 1) at rates, of those (t, 2^r, p + 1) at corners.
+    """Return coefficients (t, p + 1) at rates, given those (t, 2^r, p + 1) at the corners.
 
-    Where all corners are equal the coefficient is theirs, to the last bit.
+    If all corners are equal, so is the coefficient, to the last bit.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def at(corners: Floats, rates: Floats) -> Floats:
 
 
 def widened(corners: Floats, own: Sequence[Rate], every: Sequence[Rate]) -> Floats:
-    """Return corners (t, 2^r, p + 1) of some of the rates as those of all of them."""
+    """Return corners (t, 2^r, p + 1) of some of the rates as corners of all of them."""
     place = [list(every).index(rate) for rate in own]
     numbers = np.arange(2 ** len(every))
     chosen = sum(((numbers >> j) & 1) << i for i, j in enumerate(place))
@@ -261,15 +261,15 @@ def together(*some: Iterable[Rate]) -> tuple[Rate, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-# Made of arguments -------------------------------------------------------------------------
+# From arguments ----------------------------------------------------------------------------
 
 
 def made(
     make: Callable[..., Floats], check: Callable[..., Any] | None = None, /, **arguments: Any
 ) -> Any:
-    """Return what a constructor makes of rates: an array, or a family if any is unknown.
+    """Return the context that a constructor makes: an array, or a family if a rate is unknown.
 
-    `make` must be affine in each of them; `check` is asked with unknown rates at their means.
+    `make` must be affine in each rate; `check` is called with unknown rates at their means.
     """
     check = make if check is None else check
     columns = {name: _column(values) for name, values in arguments.items()}
@@ -291,7 +291,7 @@ def made(
 
 
 def require_known(**arguments: Any) -> None:
-    """Raise for an unknown rate where only numbers can be."""
+    """Raise for an unknown rate in an argument that must be known."""
     for name, values in arguments.items():
         if found := _unknown(_column(values)):
             raise refused(
@@ -303,7 +303,7 @@ def require_known(**arguments: Any) -> None:
 
 
 def require_different(**arguments: Any) -> None:
-    """Raise if one unknown rate stands for two arguments that are multiplied."""
+    """Raise if the same unknown rate is given for two arguments that are multiplied."""
     each = [set(_unknown(_column(values))) for values in arguments.values()]
     if found := set.intersection(*each):
         names = " and ".join(arguments)
@@ -311,7 +311,7 @@ def require_different(**arguments: Any) -> None:
 
 
 def _column(values: Any) -> Any:
-    """Return an argument, a column with unknown rates in it as a list."""
+    """Return an argument, as a list if it is a column with unknown rates."""
     if isinstance(values, Unknown) or not isinstance(values, list | tuple | np.ndarray):
         return values
     is_mixed = any(isinstance(each, Unknown) for each in np.ravel(np.array(values, dtype=object)))
@@ -324,7 +324,7 @@ def _unknown(values: Any) -> list[Unknown]:
 
 
 def _named(columns: dict[str, Any]) -> dict[Unknown, str]:
-    """Return all unknown rates and their names; raise if two objects would have one name."""
+    """Return all unknown rates with their names; raise if two objects would share a name."""
     found: dict[Unknown, str] = {}
     for argument, values in columns.items():
         for unknown in _unknown(values):
@@ -334,7 +334,7 @@ def _named(columns: dict[str, Any]) -> dict[Unknown, str]:
 
 
 def _require_named(found: dict[Unknown, str]) -> None:
-    """Raise if two objects without a name would be one rate."""
+    """Raise if two objects would share a default name."""
     for name in set(found.values()):
         same = [u for u, theirs in found.items() if theirs == name]
         if len(same) > 1 and any(u.name is None for u in same):
@@ -346,7 +346,7 @@ def _require_named(found: dict[Unknown, str]) -> None:
 
 
 def _known(values: Any, where: dict[Unknown, int], rates: Floats) -> Any:
-    """Return an argument with numbers in place of unknown rates."""
+    """Return an argument with numbers instead of unknown rates."""
     if isinstance(values, Unknown):
         return float(rates[where[values]])
     if not isinstance(values, list):
@@ -354,11 +354,11 @@ def _known(values: Any, where: dict[Unknown, int], rates: Floats) -> Any:
     return [float(rates[where[v]]) if isinstance(v, Unknown) else v for v in values]
 
 
-# Joined ------------------------------------------------------------------------------------
+# Combining contexts ------------------------------------------------------------------------
 
 
 def by_row(which: Any, contexts: Any, checked: Callable[[Any], Floats]) -> Any:
-    """Return row by row the context of its label; `checked` returns those of known rates."""
+    """Return per row the context of its label; `checked` validates those of known rates."""
     checks.instance("contexts", contexts, Mapping, "a mapping of labels to contexts is needed")
     labels = checks.cells("which", which)
     if labels.ndim != 1:
@@ -373,7 +373,7 @@ def by_row(which: Any, contexts: Any, checked: Callable[[Any], Floats]) -> Any:
 
 
 def _one(name: Any, context: Any, checked: Callable[[Any], Floats]) -> Any:
-    """Return the one context of a label."""
+    """Return the single context of a label."""
     try:
         found = context if isinstance(context, ContextFamily) else checked(context)
     except (TypeError, ValueError) as error:
@@ -386,7 +386,7 @@ def _one(name: Any, context: Any, checked: Callable[[Any], Floats]) -> Any:
 
 
 def chosen(which: npt.NDArray[np.intp], each: Sequence[Any]) -> Any:
-    """Return row by row one of several contexts, (p + 1,) or (1, p + 1) arrays and families."""
+    """Return per row one of several contexts: arrays (p + 1,) or (1, p + 1), or families."""
     if not any(isinstance(one, ContextFamily) for one in each):
         degree = max(one.shape[-1] for one in each) - 1
         rows = [np.atleast_2d(bernstein.elevated(one, degree)) for one in each]
@@ -401,7 +401,7 @@ def chosen(which: npt.NDArray[np.intp], each: Sequence[Any]) -> Any:
 
 
 def _one_name(each: list[Any]) -> list[Any]:
-    """Return contexts in which an object that stands for several arguments has its first name."""
+    """Return contexts in which an object used for several arguments has its first name."""
     first: dict[Unknown, str] = {}
     return [_renamed(one, first) if isinstance(one, ContextFamily) else one for one in each]
 
@@ -424,6 +424,6 @@ def _corners(context: Any, rates: tuple[Rate, ...]) -> Floats:
 
 
 def raised(parts: Sequence[Floats]) -> list[Floats]:
-    """Return contexts, coefficients along the last axis, all of the highest degree."""
+    """Return contexts, with coefficients along the last axis, all raised to the highest degree."""
     degree = max(part.shape[-1] for part in parts) - 1
     return [bernstein.elevated(part, max(degree, 1)) for part in parts]

@@ -1,6 +1,6 @@
-"""The formulas of named contexts: rates, numbers or columns of them, to coefficients.
+"""The formulas of named contexts: from rates, numbers or columns of them, to coefficients.
 
-Each is affine in every rate, on which `betafield.families` builds.
+Each is affine in every rate, on which `betafield.families` relies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from betafield.rates import numbers, rates, require, require_rate, spelled
 
 Floats = npt.NDArray[np.float64]
 
-# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+# Tolerance for rounding in the user's arithmetic: 0.1 + 0.2 + 0.7 is not 1.
 ROUNDING = 1e-12
 
 
@@ -31,7 +31,7 @@ def guess_lapse(guess: Any, lapse: Any) -> Floats:
 
 
 def require_room(guess: Any, lapse: Any) -> None:
-    """Raise unless guesses and lapses leave room for what is known."""
+    """Raise unless guess and lapse add up to at most 1."""
     guess, lapse = rates(guess=guess, lapse=lapse)
     require(
         guess + lapse <= 1.0 + ROUNDING,
@@ -69,7 +69,7 @@ def randomized_response(truth: Any, yes: Any) -> Floats:
 
 
 def pooled(size: Any, sensitivity: Any, specificity: Any) -> Floats:
-    """Return (1 − specificity, sensitivity, …), raised to the largest pool."""
+    """Return (1 − specificity, sensitivity, …), elevated to the degree of the largest pool."""
     sizes, hit, quiet = numbers(size=size, sensitivity=sensitivity, specificity=specificity)
     whole = (sizes >= 1.0) & (sizes <= bernstein.HIGHEST) & (sizes == np.floor(sizes))
     rule = f"a whole number from 1 to {bernstein.HIGHEST} is needed"

@@ -1,4 +1,4 @@
-"""One file of values and arrays: no pickle, nothing that names code, the same bytes every time.
+"""One file of values and arrays: no pickle, no references to code, reproducible bytes.
 
 Layout
 ------
@@ -10,20 +10,20 @@ Layout
     arrays    one after the other, as they are in memory
     32 bytes  SHA-256 of all before it
 
-The header and each array are followed by zeros up to a multiple of ALIGN. All sizes are thus known
-from the header, and a file whose size is another one is refused before anything is read.
+The header and each array are padded with zeros to a multiple of ALIGN. All sizes are thus known
+from the header, and a file of any other size is refused before anything is read.
 
-What is read is checked in this order: the kind of file, the version, the size, the checksum, and
-then each value by whoever asked for it. A checksum tells damage, not intent: whoever changes a file
-can sign it anew.
+Checks come in this order: the kind of file, the version, the size, the checksum, and then each
+value by the caller. A checksum detects damage, not tampering, because anyone who changes a file can
+recompute it.
 
-A file is written beside the old one and takes its place when all of it is on disk: a crash at any
-instant leaves the one or the other. Whoever writes holds a lock on the file beside, which ends with
-the process, however that ends; so the next save into the same folder can tell what a killed one has
-left there, and removes it. It never removes what a living process writes, on one machine and where
-locks reach the others. Where a file system has no locks, nothing is removed; where they do not
-reach other machines (NFS mounted with nolock), a save that loses its file raises, and the old file
-stays.
+A file is written under a temporary name and renamed when all of it is on disk, so a crash at any
+instant leaves either the old or the new file. The writer holds a lock on the temporary file, which
+is released when the process ends, however it ends. So the next save into the same folder can
+recognise files left by killed processes, and removes them. It never removes a file that a living
+process is writing, on this machine or on others that share its locks. On a file system without
+locks, nothing is removed; if locks do not reach other machines (NFS mounted with nolock), a save
+that loses its file raises, and the old file stays.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ except ImportError:  # Windows
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Like PNG's: a byte that is no text, and a line end that transfers as text would change.
+# As in PNG: a byte that is not text, and a line end that text-mode transfers would change.
 MAGIC = b"\x8abetaf\r\n"
 VERSION = 2
 START = struct.Struct("<8sII")
 ALIGN = 64
 DIGEST = 32
-# Who reads a file of each kind.
+# The function that reads each kind of file.
 READERS = {
     "SmoothBetaClassifier": "betafield.load",
     "Experiment": "Experiment.load",
@@ -66,12 +66,12 @@ READERS = {
     "tracker": "RiskTracker.load",
 }
 DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "<f8")
-# Bytes of a header: as objects, hostile JSON takes thirty times its length.
+# The most bytes of a header: hostile JSON takes thirty times its length in memory.
 MOST_HEADER = 1 << 22
-# Digits of a whole number: a float that is one has no more.
+# The most digits of an integer: floats with integer values have no more.
 MOST_DIGITS = 400
 MOST_DIMENSIONS = 4
-# How names of files begin and end that are not yet in their place.
+# How the names of temporary files begin and end.
 LEFT = ".betafield-saving-", ".tmp"
 CHUNK = 1 << 20
 
@@ -85,10 +85,10 @@ def write(path: Any, kind: str, values: Any, arrays: Mapping[str, npt.NDArray[An
     Parameters
     ----------
     path : str or path
-        A file that is there is replaced, and keeps its mode; a link stays, and its target is
+        An existing file is replaced, and keeps its mode; a link stays, and its target is
         replaced.
     kind : str
-        What the values are; `read` asks for it.
+        The kind of file, which `read` must name too.
     values : dicts, lists, text, finite numbers, bools and None
     arrays : dict of arrays
         Of booleans, signed integers and float64.
@@ -123,7 +123,7 @@ def write(path: Any, kind: str, values: Any, arrays: Mapping[str, npt.NDArray[An
 
 
 def _portable(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array in an order of bytes that is the same on all machines."""
+    """Return the array in little-endian byte order."""
     stored = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
     if stored.dtype.str not in DTYPES:
         raise TypeError(f"{name}: found dtype {array.dtype}; allowed are {', '.join(DTYPES)}")
@@ -131,7 +131,7 @@ def _portable(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _spelled(values: Any) -> bytes:
-    """Return the one way to write these values."""
+    """Return the canonical JSON of these values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -140,13 +140,13 @@ def _start(text: bytes) -> bytes:
 
 
 def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Return the memory of an array."""
+    """Return the memory of an array as bytes."""
     return array.reshape(-1).view(np.uint8)
 
 
 @contextlib.contextmanager
 def replacing(name: str) -> Iterator[BinaryIO]:
-    """Give a new file, which takes the place of the one of this name when all of it is on disk."""
+    """Give a new file, which replaces the one of this name when all of it is on disk."""
     target, mode = _target(name)
     folder = os.path.dirname(target)
     _sweep(folder)
@@ -164,24 +164,24 @@ def replacing(name: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _beside(folder: str, mode: int | None) -> Iterator[tuple[BinaryIO, str]]:
-    """Give a new file, ours as long as it is open, and its name, which is gone at the end."""
+    """Give a locked temporary file and its name, which no longer exists at the end."""
     file, beside = _created(folder, mode)
     try:
         with file:
             yield file, beside
     finally:
-        with contextlib.suppress(OSError):  # it has another name by now
+        with contextlib.suppress(OSError):  # it has been renamed
             os.unlink(beside)
 
 
 def _created(folder: str, mode: int | None) -> tuple[BinaryIO, str]:
-    """Return a new file that is locked, with this mode, or with the one that is usual."""
+    """Return a new locked file, with this mode or the default one."""
     while True:
         beside = os.path.join(folder, f"{LEFT[0]}{secrets.token_hex(8)}{LEFT[1]}")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(beside, flags, 0o666), "wb")
         _lock(file, wait=True)
-        # Before it was locked, somebody may have taken it for one that was left.
+        # Before it was locked, another process may have removed it as a leftover.
         if os.path.exists(beside):
             break
         file.close()
@@ -191,14 +191,14 @@ def _created(folder: str, mode: int | None) -> tuple[BinaryIO, str]:
 
 
 def _take_place(file: BinaryIO, beside: str, target: str) -> None:
-    """Rename the file, which stays locked meanwhile where the system renames open files."""
+    """Rename the file, keeping it locked if the system can rename open files."""
     if fcntl is None:
         file.close()
     os.replace(beside, target)
 
 
 def _sweep(folder: str) -> None:
-    """Remove what killed saves have left in a folder; nobody holds a lock on it any more."""
+    """Remove files that killed saves left in a folder, recognised by their free locks."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             if fcntl is not None and name.startswith(LEFT[0]) and name.endswith(LEFT[1]):
@@ -209,7 +209,7 @@ def _remove_if_left(path: str) -> None:
     with contextlib.suppress(OSError):
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
         with os.fdopen(os.open(path, flags), "rb") as file:
-            # What has another name since is gone from this one, which nobody uses again.
+            # If it has been renamed since, this name no longer exists and is never reused.
             if _lock(file, wait=False):
                 os.unlink(path)
 
@@ -220,13 +220,13 @@ def _lock(file: IO[bytes], wait: bool) -> bool:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody holds it, or there are no locks here
+    except OSError:  # locked by another process, or locks are not supported
         return False
     return True
 
 
 def _target(name: str) -> tuple[str, int | None]:
-    """Return the file to replace, behind all links, and the mode that it has, if it is there."""
+    """Return the file to replace, with links resolved, and its mode, if it exists."""
     target = os.path.realpath(name)
     try:
         mode = os.stat(target).st_mode
@@ -241,8 +241,8 @@ def _target(name: str) -> tuple[str, int | None]:
 
 
 def sync_folder(folder: str) -> None:
-    """Put on disk that a file has a new name, where the system can."""
-    # Without it a power cut may bring the old file back: whole, like the new one.
+    """Make a renaming durable, if the system can."""
+    # Otherwise a power cut may bring back the old file, complete like the new one.
     with contextlib.suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -255,7 +255,7 @@ def sync_folder(folder: str) -> None:
 
 
 class Declared(NamedTuple):
-    """What a header says of an array."""
+    """The description of an array in a header."""
 
     name: str
     dtype: str
@@ -268,14 +268,14 @@ class Declared(NamedTuple):
 
 
 def read(path: Any, kind: str) -> tuple[Any, Arrays]:
-    """Return the values and the arrays of a file that `write` made, none of them looked at.
+    """Return the unchecked values and arrays of a file made by `write`.
 
     Raises
     ------
     ValueError
-        Where the file is of another kind or a newer version, cut off or damaged.
+        If the file is of another kind or a newer version, truncated or damaged.
     OSError
-        Where it cannot be read.
+        If it cannot be read.
     """
     name = file_name(path)
     with _opened(name) as file:
@@ -305,10 +305,10 @@ def file_name(path: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a value as users write it, or its beginning."""
+    """Return a value as users write it, shortened if long."""
     try:
         text = repr(value)
-    except Exception:  # anybody's __repr__ may fail, and whole numbers of many digits do
+    except Exception:  # any __repr__ may fail, and that of huge integers does
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -324,7 +324,7 @@ def _named(error: OSError, name: str) -> OSError:
 
 
 def _opened(name: str) -> BufferedReader:
-    """Open a regular file; another kind could make the reader wait for ever."""
+    """Open a regular file; other kinds could make the reader wait for ever."""
     try:
         _require_regular(name, os.stat(name).st_mode)
     except FileNotFoundError as error:
@@ -332,7 +332,7 @@ def _opened(name: str) -> BufferedReader:
         raise Refused("path", said).error(FileNotFoundError) from error
     except OSError as error:
         raise _named(error, name) from error
-    # It may have become another since.
+    # The file may have been replaced in the meantime.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(name, flags), "rb")
     try:
@@ -349,7 +349,7 @@ def _require_regular(name: str, mode: int) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """Return what has this mode, in words.
+    """Return the kind of file with this mode, in words.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def kind_of(mode: int) -> str:
 
 
 def _header_length(name: str, file: BinaryIO, size: int) -> int:
-    """Return the length of the header of a file of ours that this release can read."""
+    """Return the length of the header; raise unless this release can read the file."""
     start = file.read(START.size)
     if not start or not start.startswith(MAGIC[: len(start)]):
         raise _refusal(name, "is not a betafield file")
@@ -390,7 +390,7 @@ def _header_length(name: str, file: BinaryIO, size: int) -> int:
 
 
 def _header(name: str, text: bytes) -> tuple[dict[str, Any], list[Declared]]:
-    """Return the header, and what it says of arrays."""
+    """Return the header, and the arrays that it declares."""
     try:
         header = _parsed(text)
         if not (isinstance(header, dict) and header.keys() == {"arrays", "kind", "values"}):
@@ -404,7 +404,7 @@ def _header(name: str, text: bytes) -> tuple[dict[str, Any], list[Declared]]:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the values of JSON that is spelled as `write` does: no key twice, nothing else."""
+    """Return the values of JSON in exactly the form that `write` uses, without duplicate keys."""
     values = json.loads(
         text.decode("ascii"), parse_int=_whole, parse_float=_real, parse_constant=_real
     )
@@ -448,19 +448,19 @@ def _aligned(size: int) -> int:
 
 
 def _require_size(name: str, size: int, header: int, layout: list[Declared]) -> None:
-    """Raise unless header and arrays are all there is."""
+    """Raise unless the size is that of the header and the arrays."""
     declared = header + sum(_aligned(each.size) for each in layout) + DIGEST
     if size != declared:
         what = "is cut off" if size < declared else "is damaged"
         raise _refusal(name, f"{what}: it has {size} bytes where {declared} are declared")
-    # An array without bytes could still be as long as it says.
+    # An array without bytes could still declare any length.
     longest = max((n for each in layout for n in each.shape), default=0)
     if longest > size:
         raise _refusal(name, f"is damaged: it has {size} bytes, and an array of {longest} rows")
 
 
 def _require_hash(name: str, file: BufferedReader, size: int) -> None:
-    """Raise unless the checksum at the end is that of all before it, which stays on disk."""
+    """Raise unless the checksum at the end matches; the file is not held in memory."""
     digest, chunk = hashlib.sha256(), memoryview(bytearray(min(CHUNK, size)))
     file.seek(0)
     while size > 0:
@@ -474,7 +474,7 @@ def _require_hash(name: str, file: BufferedReader, size: int) -> None:
 
 
 def _array(name: str, file: BufferedReader, declared: Declared) -> npt.NDArray[Any]:
-    """Return the array that is next in the file."""
+    """Return the next array in the file."""
     array = np.empty(declared.shape, dtype=declared.dtype)
     memory = _bytes(array)
     if file.readinto(memory.data) != memory.size:

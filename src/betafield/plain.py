@@ -1,6 +1,6 @@
-"""Options and labels as values that JSON can hold, and back; and anybody's values, read with care.
+"""Options and labels as JSON values, and back; and careful reading of untrusted values.
 
-Lists, text, numbers, booleans and None stand for themselves; the others are
+Lists, text, numbers, booleans and None represent themselves; other values are
 
     {"tuple": […]}
     {"array": […], "dtype": …}
@@ -8,7 +8,7 @@ Lists, text, numbers, booleans and None stand for themselves; the others are
     {"mapping": {…}}               names to whole numbers
     {"mapping": [[…, …], …]}       names or whole numbers to numbers
 
-and labels are {"dtype": …, "labels": […]}. Nothing else can be told, functions least of all.
+and labels are {"dtype": …, "labels": […]}. Nothing else can be represented, least of all functions.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from betafield.tables import native
 
 NUMBERS = re.compile(r"\|b1|[|<>][iu][1248]|[<>]f[248]")
 LABELS = re.compile(NUMBERS.pattern + r"|[<>]U[0-9]{1,7}|\|S[0-9]{1,7}|\|O")
-# What labels of each kind of array are in JSON.
+# The type of labels in JSON, by kind of array.
 TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str, "O": str}
-# Bytes of all labels; lists in lists.
+# The most bytes of all labels, and the deepest nesting of lists.
 MOST_BYTES, DEEPEST = 1 << 24, 4
 
 
@@ -44,7 +44,7 @@ def native_value(value: Any) -> Any:
 
 
 def stored(name: str, value: Any) -> Any:
-    """Return an option as JSON has it.
+    """Return an option as a JSON value.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _stored_items(name: str, value: list[Any] | tuple[Any, ...] | Mapping[Any, A
 
 
 def _number(name: str, value: Any) -> int | float:
-    """Return a number that is the same in JSON."""
+    """Return a number that JSON represents exactly."""
     if isinstance(value, Integral):
         return int(value)
     if not (isinstance(value, Real) and math.isfinite(value) and float(value) == value):
@@ -98,7 +98,7 @@ def _stored_array(name: str, array: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def option(name: str, value: Any, depth: int = 0) -> Any:
-    """Return the option that JSON tells.
+    """Return the option that a JSON value represents.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _array(name: str, cells: list[Any], dtype: str, allowed: re.Pattern[str]) -> npt.NDArray[Any]:
-    """Return an array that holds these cells and no others."""
+    """Return an array of exactly these cells."""
     if not allowed.fullmatch(dtype) or np.dtype(dtype).str != dtype:
         raise ValueError(f"{name}: found dtype {dtype[:20]!r}, which is not allowed")
     if np.dtype(dtype).itemsize * len(cells) > MOST_BYTES:
@@ -160,7 +160,7 @@ def _array(name: str, cells: list[Any], dtype: str, allowed: re.Pattern[str]) ->
 
 
 def stored_labels(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Return classes as JSON has them.
+    """Return classes as a JSON value.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def stored_labels(classes: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def labels(value: Any) -> npt.NDArray[Any]:
-    """Return the classes that JSON tells: two or more, sorted, none of them twice.
+    """Return the classes that a JSON value represents: at least two, sorted and distinct.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def labels(value: Any) -> npt.NDArray[Any]:
 
 
 def _labels(name: str, value: Any) -> npt.NDArray[Any]:
-    """Return the labels that JSON tells, in any order."""
+    """Return the labels that a JSON value represents, in any order."""
     match value:
         case {"dtype": str(dtype), "labels": list(cells), **rest} if not rest:
             kind = TYPES.get(dtype[1:2])
@@ -208,7 +208,7 @@ def _labels(name: str, value: Any) -> npt.NDArray[Any]:
 
 
 def stored_label(name: str, value: Any) -> Any:
-    """Return one label as JSON has it, or None.
+    """Return one label as a JSON value, or None.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def stored_label(name: str, value: Any) -> Any:
 
 
 def label(name: str, value: Any) -> Any:
-    """Return the label that JSON tells, or None.
+    """Return the label that a JSON value represents, or None.
 
     Examples
     --------
@@ -238,11 +238,11 @@ def label(name: str, value: Any) -> Any:
     return found.tolist()[0]
 
 
-# Anybody's values ----------------------------------------------------------------------------
+# Untrusted values ----------------------------------------------------------------------------
 
 
 def require(good: Any, name: str, found: Any, rule: Any) -> None:
-    """Raise unless it is good, and say what was found and what is allowed."""
+    """Raise unless `good`, and say what was found and what is allowed."""
     if not good:
         raise ValueError(f"{name}: found {str(found)[:60]}; allowed are {rule}")
 
@@ -250,9 +250,9 @@ def require(good: Any, name: str, found: Any, rule: Any) -> None:
 def fields_of(
     name: str, values: Any, keys: tuple[str, ...], usual: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return a dict with these keys and no others.
+    """Return a dict with exactly these keys.
 
-    Those with a usual value may be missing: earlier releases did not have them yet.
+    Keys with a default may be missing, because earlier releases did not write them.
     """
     if not (isinstance(values, dict) and set(keys) - set(usual) <= values.keys() <= set(keys)):
         raise ValueError(f"{name}: found other fields; allowed are {', '.join(keys)}")
@@ -260,7 +260,7 @@ def fields_of(
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number between these."""
+    """Return an integer within these limits."""
     is_sound = type(value) is int and least <= value <= most
     require(is_sound, name, value, f"whole numbers from {least} to {most}")
     return int(value)
@@ -275,7 +275,7 @@ def one_of(name: str, value: Any, names: tuple[str, ...]) -> str:
 def taken(
     left: dict[str, npt.NDArray[Any]], name: str, kinds: tuple[Any, ...], *shape: int | None
 ) -> Any:
-    """Take out an array of one of these kinds and of this shape, None being any length."""
+    """Remove and return an array of one of these kinds and this shape; None is any length."""
     array = left.pop(name, None)
     if array is None:
         raise ValueError(f"{name}: found no such array")

@@ -1,4 +1,4 @@
-"""Polynomials of π by their powers, as contexts: Bernstein coefficients within [0, 1]."""
+"""Polynomials given by powers of π, as contexts: Bernstein coefficients within [0, 1]."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from betafield.refusals import Refused, refused
 
 Floats = npt.NDArray[np.float64]
 
-# What arithmetic on the user's side may leave over: 0.1 + 0.2 + 0.7 is not 1.
+# Tolerance for rounding in the user's arithmetic: 0.1 + 0.2 + 0.7 is not 1.
 ROUNDING = 1e-12
-# Coefficients of a polynomial within [0, 1] of any degree that can be used are smaller.
+# A bound of the coefficients of any polynomial within [0, 1] of a usable degree.
 LARGEST = 1e100
-# A polynomial nearer to 0 or 1 than about 1/100 of its height needs coefficients beyond this.
+# A polynomial nearer to 0 or 1 than about 1/100 of its height needs a higher degree than this.
 HIGHEST_DEGREE = 100
 
 
 def as_context(coefficients: Any) -> Floats:
-    """Return Bernstein coefficients of the first degree at which all lie within [0, 1]."""
+    """Return Bernstein coefficients in the lowest degree at which all lie within [0, 1]."""
     powers = _power_rows(coefficients)
     rule = f"from {-LARGEST:g} to {LARGEST:g} are possible"
     checks.require_all(np.abs(powers) <= LARGEST, "coefficients", powers, rule)
@@ -59,7 +59,7 @@ def _fits(context: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _misfit(powers: Floats, at: tuple[int, ...]) -> Refused:
-    """Say where a polynomial leaves [0, 1], or where it comes too near to its ends."""
+    """Return a message on where a polynomial leaves [0, 1], or comes too near its ends."""
     point, value = bernstein.farthest(powers)
     rule = "; it must stay within [0, 1] for every π in [0, 1]"
     if -ROUNDING <= value <= 1.0 + ROUNDING:

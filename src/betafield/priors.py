@@ -15,8 +15,8 @@ from betafield.refusals import mistyped, refused
 Floats = npt.NDArray[np.float64]
 Field = float | Callable[[Floats], npt.ArrayLike]
 
-# A shape counts trials that might have been: no more than can be counted, and no fewer than
-# leave a trace in sums of floats.
+# Shapes are numbers of imaginary trials: no more than can be counted, and no fewer than affect sums
+# of floats.
 LEAST, MOST = 2.0**-62, 2.0**62
 
 
@@ -49,7 +49,7 @@ class Prior:
     def __call__(self, X: Floats) -> tuple[Floats, Floats]:
         """Return α and β at the points X, of shape (m, d)."""
         m, v = _on("mean", self.mean, X), _on("variance", self.variance, X)
-        with np.errstate(over="ignore"):  # of what is no mean
+        with np.errstate(over="ignore"):  # for invalid means
             most = m * (1 - m)
         good = (m > 0) & (m < 1) & (v >= most / MOST) & (v < most)
         if not good.all():
@@ -76,7 +76,8 @@ def _on(name: str, field: Field, X: Floats) -> Floats:
 def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
     """Return the prior's Dirichlet shapes at X, one column per class in the classes' order.
 
-    Two classes: (β, α), for success is the second. The result broadcasts against (m, n_classes).
+    With two classes: (β, α), because success is the second. The result broadcasts against
+    (m, n_classes).
 
     Examples
     --------
@@ -101,9 +102,9 @@ def shapes(prior: Any, X: Floats, n_classes: int) -> Floats:
 
 
 def _columns(given: Any, X: Floats, n_classes: int) -> Floats:
-    """Return the prior as (n_classes, m), or (n_classes, 1) where it is the same everywhere."""
+    """Return the prior as (n_classes, m), or (n_classes, 1) if it is the same everywhere."""
     if isinstance(given, tuple) and [type(part) for part in given] == [float] * n_classes:
-        return np.array(given)[:, None]  # as most are, and it counts for one point
+        return np.array(given)[:, None]  # the usual case, quick because it matters for one point
     rule = _wanted(n_classes)
     checks.refuse_masked("prior", given)
     if not (isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)):

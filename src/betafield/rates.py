@@ -1,4 +1,4 @@
-"""Numbers and columns of numbers that go together: how named contexts take their arguments."""
+"""Arguments of named contexts: numbers, and columns of numbers of one length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def numbers(**arguments: Any) -> list[Floats]:
-    """Return each argument as a number () or a column (t,), with one t.
+    """Return each argument as a number () or a column (t,), with the same t.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def _number_or_column(name: str, values: Any) -> Floats:
 
 
 def rates(**arguments: Any) -> list[Floats]:
-    """Return numbers or columns that are probabilities."""
+    """Return numbers or columns of probabilities."""
     arrays = numbers(**arguments)
     for name, array in zip(arguments, arrays, strict=True):
         require_rate(name, array)
@@ -49,7 +49,7 @@ def rates(**arguments: Any) -> list[Floats]:
 
 
 def require_rate(name: str, rate: Floats) -> None:
-    """Raise for the first that is no probability."""
+    """Raise for the first value that is not a probability."""
     good = (rate >= 0.0) & (rate <= 1.0)
     checks.require_all(good, name, rate, "a probability within [0, 1] is needed")
 
@@ -81,5 +81,5 @@ def coefficient(name: str, said: str, at: tuple[int, ...], meaning: str) -> Refu
 
 
 def spelled(values: Floats, at: tuple[int, ...]) -> str:
-    """Return the value for a row, of a column or of a number that stands for all rows."""
+    """Return the value for a row, from a column or from a number for all rows."""
     return checks.spelled(values[at[: values.ndim]])

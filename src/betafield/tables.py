@@ -1,4 +1,4 @@
-"""Any dataframe or column, as NumPy."""
+"""Dataframes and columns of any library as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def native(table: Any) -> Any:
     """Return a dataframe or a series of any library as a NumPy array, anything else as it is."""
     if isinstance(table, np.ndarray | list | tuple | int | float):
-        return table  # what is no table need not be asked: it counts for one point
+        return table  # skips the import; this matters for the time of a single query
     import narwhals as nw
 
     data = nw.from_native(table, pass_through=True, allow_series=True)
@@ -25,7 +25,7 @@ def native(table: Any) -> Any:
 
 
 def _rows(data: nw.DataFrame[Any]) -> Any:
-    """Return a dataframe as one array, of objects if there are dates: some make numbers of them."""
+    """Return a dataframe as one array, of objects if dates might otherwise become numbers."""
     if not any(dtype.is_temporal() for dtype in data.schema.values()):
         return data.to_numpy()
     columns = [np.array(each.to_list(), dtype=object) for each in data.iter_columns()]

@@ -88,7 +88,7 @@ def test_a_contrast_has_the_law_of_draws(model):
 
 @pytest.mark.parametrize("n", [40, 150])
 def test_averages_of_distorted_trials_are_those_of_weighed_draws(n):
-    """By many more draws, of another seed."""
+    """Compared with many more draws from another seed."""
     rng = np.random.default_rng(n)
     x = rng.random((n, 1))
     y = rng.random(n) < 0.5 + 0.48 * (0.2 + 0.6 * x[:, 0])
@@ -304,7 +304,7 @@ def test_three_classes_are_told_what_to_do():
         model.average(X)
 
 
-# Elsewhere ---------------------------------------------------------------------------------
+# Other interfaces --------------------------------------------------------------------------
 
 
 def test_the_last_step_of_a_pipeline_is_asked():
@@ -342,7 +342,7 @@ def test_averages_of_monotone_fields_are_those_of_their_draws():
     y = rng.uniform(size=60) < 0.3 + 0.2 * X[:, 0]
     model = SmoothBetaClassifier(bounds=[(0, 1)], monotonic_cst=[1]).fit(X, y)
     left, right = np.linspace(0, 0.4, 9)[:, None], np.linspace(0.6, 1, 9)[:, None]
-    # The draws that posteriors are made of: the model's own.
+    # The draws behind the posteriors are the model's own.
     low, high = (model.posterior(each).draws.mean(axis=1) for each in (left, right))
     assert model.average(left).mean() == pytest.approx(low.mean(), abs=1e-6)
     more = model.contrast(right, left)

@@ -1,4 +1,4 @@
-"""Thresholds in pictures and in the report: what is drawn is what the model says."""
+"""Thresholds in plots and in the report: the drawings agree with the model."""
 
 import warnings
 
@@ -27,7 +27,7 @@ def _closed():
 
 
 def _bars(axes):
-    """Return the lines at one height that are drawn, as (low, high, height)."""
+    """Return the horizontal lines drawn, as (low, high, height)."""
     lines = [line.get_xydata() for line in axes.get_lines() if len(line.get_xydata()) == 2]
     return [(one[0, 0], one[1, 0], one[0, 1]) for one in lines if one[0, 1] == one[1, 1]]
 

@@ -1,4 +1,4 @@
-"""Thresholds and slopes of fitted models, against roots of the truth and of what is believed."""
+"""Thresholds and slopes of fitted models, against roots of the truth and of the posterior mean."""
 
 import copy
 import warnings
@@ -50,7 +50,7 @@ def test_many_trials_find_the_root(rising, level):
     low, high = found.interval(0.999)
     assert low < root < high < low + 1.0
     assert found.not_reached == 0.0
-    # And its slope: p (1 − p).
+    # And the slope: p (1 − p).
     slope = found.slope().interval(0.999)
     assert slope[0][0] < level * (1.0 - level) < slope[1][0]
 
@@ -146,7 +146,7 @@ def test_slopes_are_derivatives(rising, plane):
     assert each["age"].mean()[0] == pytest.approx(-0.25, abs=0.15)
     alone = plane.slope(pd.DataFrame({"dose": [5.0], "age": [1.0]}), "age", random_state=0)
     assert np.array_equal(alone.draws, each["age"].draws)
-    # At the ends of the domain, and beyond it, there is one too.
+    # It also exists at the ends of the domain and beyond.
     assert np.isfinite(rising.slope([[0.0], [10.0], [12.0]], random_state=0).draws).all()
 
 

@@ -1,4 +1,4 @@
-"""What all baselines promise: scikit-learn's contract, two classes, and errors that help."""
+"""All baselines: scikit-learn's contract, two classes, and helpful errors."""
 
 import pickle
 
@@ -27,7 +27,7 @@ KINDS = [ContinuousCorrelatedBeta, RadiusNeighbors, LogisticGP]
 
 
 def fixed(kind):
-    """Return a model of this kind that has nothing to search for."""
+    """Return a model of this kind with given hyper-parameters."""
     return LogisticGP(0.3, 2.0) if kind is LogisticGP else kind(0.3)
 
 
@@ -121,7 +121,7 @@ def test_equal_probabilities_give_the_first_class(kind):
     X, y = [[0.0], [0.0], [1.0], [1.0]], ["a", "b", "a", "b"]
     model = fixed(kind).fit(X, y)
     np.testing.assert_allclose(model.predict_proba([[0.0]]), [[0.5, 0.5]], rtol=1e-12)
-    # Far from all trials they are equal to the last bit, however a processor adds up.
+    # Far from all trials they are equal to the last bit, whatever the order of summation.
     assert model.predict_proba([[1e3]]).tolist() == [[0.5, 0.5]]
     assert model.predict([[1e3]]).tolist() == ["a"]
 
@@ -165,7 +165,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was(kind, trials):
 def test_arrays_of_users_are_theirs(kind, trials):
     X, y = trials[0].copy(), trials[1]
     model = fixed(kind).fit(X, y)
-    X[:] = 0.0  # before the first question, too
+    X[:] = 0.0  # even before the first query
     np.testing.assert_array_equal(
         model.predict_proba(trials[0]), fixed(kind).fit(*trials).predict_proba(trials[0])
     )
@@ -198,7 +198,7 @@ def test_bad_trials_are_named(kind, X, y, message):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ask", ["predict", "predict_proba", "posterior"])
 def test_an_unfitted_model_says_so(kind, ask):
-    # Of a window of neighbours nothing is believed but its mean.
+    # RadiusNeighbors has a mean only, and no posterior.
     error = AttributeError if (kind, ask) == (RadiusNeighbors, "posterior") else NotFittedError
     with pytest.raises(error):
         getattr(kind(), ask)([[0.0]])

@@ -78,7 +78,7 @@ def test_blocks_do_not_show():
     X, y = trials(100, 3)
     model = ContinuousCorrelatedBeta(0.7).fit(X, y)
     whole = model.posterior(X)
-    times = base.BLOCK // 100**2 + 2  # more than one block, which ends amid the trials
+    times = base.BLOCK // 100**2 + 2  # more than one block, with the last one incomplete
     parts = model.posterior(np.tile(X, (times, 1)))
     assert len(base.blocks(100 * times, 100)) > 1
     np.testing.assert_allclose(parts.alpha, np.tile(whole.alpha, times), rtol=1e-14)

@@ -19,7 +19,7 @@ UNITS = np.array([1.0, 50.0, 0.02])
 
 
 def trials(t, d, seed=0, steepness=4.0):
-    """Return trials whose log-odds are a wave along the first feature, all of different units."""
+    """Return trials whose log-odds are a wave along the first feature; all units differ."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(t, d))
     y = rng.uniform(size=t) < expit(steepness * np.sin(6.0 * X[:, 0]) + X.sum(axis=1) - 1.0)
@@ -31,7 +31,7 @@ def peer(length_scale, amplitude, **options):
     return GaussianProcessClassifier(kernel, optimizer=None, **options)
 
 
-# At given length scales and amplitude.
+# Given length scales and amplitude.
 
 
 @pytest.mark.parametrize("t", [2, 30, 200])
@@ -51,7 +51,7 @@ def test_equal_to_scikit_learn_at_given_scales(t, amplitude, shares):
     )
     np.testing.assert_allclose(post.log_odds_mean, mean, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(post.log_odds_variance, variance, rtol=1e-6, atol=1e-6)
-    # Theirs replaces the logistic function by a sum of error functions.
+    # scikit-learn approximates the logistic function by a sum of error functions.
     np.testing.assert_allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=1e-2)
     clear = np.abs(mean) > 1e-5
     np.testing.assert_array_equal(ours.predict(new)[clear], theirs.predict(new)[clear])
@@ -91,9 +91,9 @@ def test_one_trial_is_laplace_on_the_line():
     assert post.log_odds_variance[0] == pytest.approx(1 / curvature)
     one = log_expit(f) - f * f / 8 - 0.5 * np.log(4.0 * curvature)
     assert model.log_marginal_likelihood_value_ == pytest.approx(2 * one)
-    # Where no trial is near, the prior remains.
+    # Far from all trials, the prior remains.
     assert (post.log_odds_mean[1], post.log_odds_variance[1]) == pytest.approx((0.0, 4.0))
-    # Laplace's approximation itself is near the integral.
+    # Laplace's approximation itself is close to the integral.
     exact = integrate.quad(lambda u: expit(u) * stats.norm(0, 2).pdf(u), -np.inf, np.inf)[0]
     assert one == pytest.approx(np.log(exact), abs=0.1)
 
@@ -110,7 +110,7 @@ def test_predictions_are_the_integral_over_log_odds():
 
 @pytest.mark.parametrize("seed", [3, 18, 45])
 def test_the_mode_is_found_from_any_other_mode(seed):
-    # Up to amplitudes at which full steps of Newton's method, and earlier modes, lead astray.
+    # Up to amplitudes at which full Newton steps, and starts at earlier modes, fail.
     rng = np.random.default_rng(seed)
     t, d = int(rng.integers(5, 80)), int(rng.integers(1, 3))
     X = rng.uniform(size=(t, d))
@@ -126,7 +126,7 @@ def test_the_mode_is_found_from_any_other_mode(seed):
 
 @pytest.mark.parametrize("amplitude", [0.1, 3.0, 1e4])
 def test_trials_at_one_point_are_a_normal_law_on_the_line(amplitude):
-    # Precisions add up: 1/a² of the prior, and π(1 − π) of each trial.
+    # Precisions add up: 1/a² of the prior, and π(1 − π) per trial.
     y = np.arange(1000) % 4 > 0
     post = LogisticGP(1.0, amplitude).fit(np.zeros((1000, 1)), y).posterior([[0.0]])
     f = post.log_odds_mean[0]
@@ -136,7 +136,7 @@ def test_trials_at_one_point_are_a_normal_law_on_the_line(amplitude):
 
 
 def high_precision(X, y, new, length_scale, amplitude, start):
-    """Return mean and variance of f at new points: Newton's method as in the book, 80 digits."""
+    """Return mean and variance of f at new points: Newton's method as in the book, in 80 digits."""
     column = lambda values: arb_mat([[v] for v in values])
     k = lambda a, b: arb_mat(
         [[amplitude**2 * (-(((arb(u) - v) / length_scale) ** 2) / 2).exp() for v in b] for u in a]
@@ -194,7 +194,7 @@ def test_blocks_do_not_show():
     X, y = trials(50, 2)
     model = LogisticGP([0.2, 10.0], 2.0).fit(X, y)
     whole = model.posterior(X)
-    times = base.BLOCK // 50**2 + 2  # more than one block, which ends amid the trials
+    times = base.BLOCK // 50**2 + 2  # more than one block, with the last one incomplete
     parts = model.posterior(np.tile(X, (times, 1)))
     assert len(base.blocks(50 * times, 50)) > 1
     mean, variance = (np.tile(a, times) for a in (whole.log_odds_mean, whole.log_odds_variance))
@@ -218,7 +218,7 @@ def test_gradients_are_those_of_finite_differences(t, shares, amplitude, seed):
     evidence = Evidence(X, y)
     value = lambda logs: evidence.log_likelihood(np.exp(logs))[0]
     h, unit = 1e-3, np.eye(4)
-    # Richardson's combination of two steps: the error is of the fourth order.
+    # Richardson extrapolation of two steps has an error of fourth order.
     slope = lambda e, h: (value(np.log(scales) + h * e) - value(np.log(scales) - h * e)) / (2 * h)
     differences = [(4 * slope(e, h) - slope(e, 2 * h)) / 3 for e in unit]
     np.testing.assert_allclose(
@@ -234,7 +234,7 @@ def test_gradients_are_those_of_scikit_learn():
     value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
     ours, slopes = Evidence(X, y).log_likelihood(np.append(length_scale, amplitude))
     assert ours == pytest.approx(value, abs=1e-8)
-    # Theirs is by log amplitude², which is twice log amplitude, and stands first.
+    # scikit-learn's is by log amplitude², which is twice log amplitude, and comes first.
     np.testing.assert_allclose(slopes, np.append(gradient[1:], 2 * gradient[0]), atol=1e-6)
 
 
@@ -266,7 +266,7 @@ def test_no_likelihood_found_by_scikit_learn_is_higher(field, d):
     ours = LogisticGP().fit(X, y).log_marginal_likelihood_value_
     unit = np.ptp(X, axis=0)
     for start in (0.1, 0.3, 1.0):
-        # Bounds of one feature are those of all there: as wide as the widest, narrow as narrowest.
+        # There, all features share one pair of bounds: from the narrowest to the widest.
         kernel = ConstantKernel(4.0, (1e-4, 1e4)) * RBF(
             start * unit, (0.01 * unit.max(), 100.0 * unit.min())
         )
@@ -301,7 +301,7 @@ def test_what_is_given_stays_and_the_rest_is_learned():
     free = LogisticGP().fit(X, y)
     assert given_scale.length_scale_.tolist() == [0.2]
     assert given_amplitude.amplitude_ == 1.5
-    # The best of the rest: no neighbour on a fine grid is better.
+    # The optimum given the rest: no neighbour on a fine grid is better.
     for factor in (0.98, 1.02):
         worse = LogisticGP(0.2, given_scale.amplitude_ * factor).fit(X, y)
         assert worse.log_marginal_likelihood_value_ < given_scale.log_marginal_likelihood_value_
@@ -317,7 +317,7 @@ def test_bounds_hold_in_ranges_of_each_feature():
     y = rng.uniform(size=100) < 0.5
     options = {"length_scale_bounds": (0.25, 0.5), "amplitude_bounds": (3.0, 4.0)}
     model = LogisticGP(**options).fit(X, y)
-    # Outcomes that are all chance want the flattest field there is.
+    # For purely random outcomes, the flattest field is best.
     np.testing.assert_allclose(model.length_scale_, [1.0, 300.0])
     assert model.amplitude_ == pytest.approx(3.0)
 
@@ -356,7 +356,7 @@ def test_intervals_hold_the_truth():
 
 @pytest.fixture(scope="module")
 def tired():
-    """Return trials under fatigue: success a π with a within [½, 1]."""
+    """Return trials under fatigue: success has probability a π, with a within [½, 1]."""
     rng = np.random.default_rng(2)
     X, factor = rng.uniform(size=(200, 1)), rng.uniform(0.5, 1.0, size=200)
     return X, rng.uniform(size=200) < factor * (1.0 - X[:, 0]), factor

@@ -1,4 +1,4 @@
-"""LogitNormal against Arb, the normal law, and the properties every distribution has."""
+"""LogitNormal against Arb, the normal distribution, and properties of every distribution."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ def exact_power(m, v, k):
     def integrand(z, _):
         return (-(z * z) / 2).exp() / (1 + (-side * (centre + spread * z)).exp()) ** abs(k)
 
-    # The integrand peaks between the normal law's middle and where it is tilted to.
+    # The integrand peaks between the mean of the normal distribution and its tilted mean.
     tilt = side * min(abs(k) * math.sqrt(v), max(0.0, -side * m / math.sqrt(v)))
     ends = [tilt + e for e in (-40, -20, -10, -5, -2, 0, 2, 5, 10, 20, 40)]
     limits = {"rel_tol": arb(2) ** -160, "abs_tol": arb(2) ** -1500, "depth_limit": 1000}
@@ -59,11 +59,11 @@ def test_moments_are_right_to_rounding(mean, variance):
     assert post.std()[0] == pytest.approx(math.sqrt(post.var()[0]))
 
 
-@example(mean=9.0, variance=0.25)  # falls where a rule for all of [0, median] has no point
+@example(mean=9.0, variance=0.25)  # falls where a rule for all of [0, median] has no node
 @given(mean=means, variance=st.floats(0.05, 50.0))
 def test_the_mean_is_the_integral_of_the_tail(mean, variance):
     post = LogitNormal([mean], [variance])
-    # E[π] = ∫ P(π > p) dp, over log-odds, in which no tail falls too late to be seen.
+    # E[π] = ∫ P(π > p) dp, over log-odds, where no tail is too far out to be seen.
     tail = lambda u: float(post.prob_above(expit(u))[0] * expit(u) * expit(-u))
     cuts = np.unique(np.clip([-40.0, mean - 5, mean, mean + 5, 0.0, 40.0], -40.0, 40.0))
     parts = [integrate.quad(tail, a, b, limit=200)[0] for a, b in itertools.pairwise(cuts)]
@@ -107,7 +107,7 @@ def test_rows_and_blocks_do_not_influence_each_other():
     post = LogitNormal(rng.normal(0, 30, size=60), 10.0 ** rng.uniform(-12, 4, size=60))
     alone = [post[i].mean()[0] for i in range(60)]
     np.testing.assert_allclose(post.mean(), alone, rtol=1e-13)
-    # Rows in several blocks, of narrow laws and of wide ones.
+    # Rows in several blocks, with narrow and with wide distributions.
     many = LogitNormal(*(np.tile(a, 500) for a in (post.log_odds_mean, post.log_odds_variance)))
     np.testing.assert_allclose(many.mean(), np.tile(alone, 500), rtol=1e-13)
 
@@ -143,7 +143,7 @@ def test_negative_log_odds_are_the_mirror_image(mean, variance, q, p):
     assert mirror.mean()[0] == pytest.approx(1.0 - post.mean()[0], abs=1e-15)
     assert mirror.var()[0] == post.var()[0]
     assert mirror.ppf(1.0 - q)[0] == pytest.approx(1.0 - post.ppf(q)[0], abs=1e-7)
-    # Away from the middle of narrow laws, where the rounding of p decides.
+    # Except near the middle of narrow distributions, where the rounding of p decides.
     if variance > 1e-6:
         assert mirror.cdf(1.0 - p)[0] == pytest.approx(post.prob_above(p)[0], abs=1e-9)
 
@@ -166,7 +166,7 @@ def test_the_density_is_right(mean, variance, z):
     x, m, v = arb(p), arb(mean), arb(variance)
     log_odds = (x / (1 - x)).log()
     truth = (-((log_odds - m) ** 2) / (2 * v)).exp() / ((2 * arb.pi() * v).sqrt() * x * (1 - x))
-    # The logarithm's own rounding, in standard deviations, times the slope of the exponent.
+    # The rounding of the logarithm, in standard deviations, times the slope of the exponent.
     allowed = 1e-12 + 1e-15 * (1 + abs(mean)) / math.sqrt(variance) * (1 + abs(z)) * 8
     assert relative_error(LogitNormal([mean], [variance]).pdf(p)[0], truth) < allowed
 

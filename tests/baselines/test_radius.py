@@ -27,7 +27,7 @@ def test_equal_to_scikit_learn_where_trials_are_near(t, d, radius, seed):
     X, y = trials(t, d, seed)
     theirs = RadiusNeighborsClassifier(radius, algorithm="brute").fit(X, y)
     ours = RadiusNeighbors(radius).fit(X, y)
-    # At the trials themselves, so that every window holds one at least.
+    # At the trials themselves, so that every window contains at least one.
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-15)
 
 

@@ -1,4 +1,4 @@
-"""Beta posteriors against Arb, closed forms, and the properties every distribution has."""
+"""Beta posteriors against Arb, closed forms, and properties of every distribution."""
 
 import math
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from betafield.posteriors import Beta, Posterior
 
-# Log-uniform over the whole range, and the round and whole numbers at which libraries change
-# their algorithm: that is where SciPy's quantiles are off by whole standard deviations.
+# Log-uniform over the whole range, and the round and whole numbers at which libraries switch
+# algorithms: there SciPy's quantiles are off by whole standard deviations.
 shapes = st.one_of(
     st.floats(-3.0, 12.0).map(lambda e: 10.0**e),
     st.integers(-3, 12).map(lambda e: 10.0**e),
@@ -35,7 +35,7 @@ ALPHA, BETA = (grid.ravel() for grid in np.meshgrid(EXTREMES, EXTREMES))
 
 
 def exact_tails(a, b, p):
-    """Balls around P(π ≤ p) and P(π > p) at the exact value of the float p."""
+    """Return balls around P(π ≤ p) and P(π > p) at the exact value of the float p."""
     if p <= 0.0 or p >= 1.0:
         return arb(float(p >= 1.0)), arb(float(p < 1.0))
     for ctx.prec in (128, 256, 512, 1024, 2048):
@@ -64,7 +64,7 @@ def relative_error(value, truth):
 
 
 def point(a, b, z):
-    """A float about z standard deviations from the mean, well inside (0, 1)."""
+    """Return a float about z standard deviations from the mean, well inside (0, 1)."""
     mean, rest = a / (a + b), b / (a + b)
     p = mean + z * math.sqrt(mean * rest / (a + b + 1.0))
     return min(max(p, 1e-3 * mean), 1.0 - 1e-3 * rest, math.nextafter(1.0, 0.0))
@@ -85,7 +85,7 @@ def assert_tails_right(a, b, p, tolerance, kind=Beta):
 
 
 def assert_quantile_right(a, b, q, tolerance, kind=Beta):
-    """Assert that q, give or take `tolerance` of its smaller tail, is that of p or a neighbour."""
+    """Assert that q, up to `tolerance` of its smaller tail, is that of p or its neighbour."""
     p = kind([a], [b]).ppf(q)[0]
     _, above_previous = exact_tails(a, b, np.nextafter(p, -1.0))
     _, above_next = exact_tails(a, b, np.nextafter(p, 2.0))
@@ -304,7 +304,7 @@ SAMPLED = [
 
 @pytest.mark.parametrize(("a", "b"), SAMPLED)
 def test_samples_follow_the_cdf(a, b):
-    """Kolmogorov and Smirnov's distance, between the atoms to which rounding rounds 0 and 1."""
+    """The Kolmogorov–Smirnov distance, between the atoms at 0 and 1 that rounding makes."""
     n = 20_000
     draws = np.sort(one(a, b).sample(n, random_state=7)[:, 0])
     points = np.concatenate(
@@ -510,7 +510,7 @@ def test_equal_huge_shapes_are_sure_of_a_half(huge):
     np.testing.assert_array_equal(post.cdf(near), [[0.0], [1.0]])
     np.testing.assert_array_equal(post.prob_above(near), [[1.0], [0.0]])
     np.testing.assert_allclose([post.cdf(0.5), post.prob_above(0.5)], 0.5, rtol=1e-12)
-    # The peak is that of the normal law of the same variance.
+    # The peak is that of the normal distribution with the same variance.
     assert post.pdf(0.5)[0] == pytest.approx(math.sqrt(4.0 / math.pi) * math.sqrt(huge), rel=1e-9)
 
 

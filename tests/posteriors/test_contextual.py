@@ -1,4 +1,4 @@
-"""Contextual posteriors against the recursion, Arb, closed forms, and what must not matter."""
+"""Contextual posteriors against the recursion, Arb, closed forms, and under invariances."""
 
 import math
 import subprocess
@@ -23,12 +23,12 @@ PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.5, 0.5), (30.0, 30.0), (0.3, 7.0)]
 
 
 def few(examples):
-    """So many generated cases, or fewer where the profile asks for fewer."""
+    """Limit the number of generated cases, unless the profile has fewer."""
     return settings(max_examples=min(examples, settings.default.max_examples))
 
 
 def deposited(likelihood, prior, counts=None):
-    """Alpha, beta and a row of amounts: sure trials counted apart, the others on the lattice."""
+    """Return alpha, beta and a row of amounts: certain trials apart, others on the lattice."""
     counts = np.ones(len(likelihood)) if counts is None else counts
     low, high = likelihood.T
     mixed = (low > 0.0) & (high > 0.0)
@@ -57,12 +57,12 @@ def with_shifts(likelihood, prior):
 
 
 def assert_same(post, truth, tolerance):
-    """Moments, tails and quantiles agree, in standard deviations or probability."""
+    """Expect equal moments, tails and quantiles, in standard deviations or probability."""
     std = truth.std()
     assert np.all(np.abs(post.mean() - truth.mean()) < tolerance * std)
     assert np.all(np.abs(post.std() / std - 1.0) < tolerance)
     points = truth.ppf(LEVELS)
-    # Far out the density is low, and the same error of a probability moves a quantile farther.
+    # Far out the density is low, so the same error of a probability moves a quantile farther.
     slack = np.where(LEVELS < 1e-3, 1000.0, 10.0) * tolerance * std
     assert np.all(np.abs(post.ppf(LEVELS) - points) < slack)
     assert np.abs(post.cdf(points) - truth.cdf(points)).max() < tolerance
@@ -90,7 +90,7 @@ def mixed(rng, t):
 
 
 def edges(rng, t):
-    """B = 0, A + B = 1, A = 0, A < 0 and any."""
+    """Return contexts with B = 0, A + B = 1, A = 0, A < 0, and any."""
     low, high = rng.uniform(size=(2, t))
     kind = rng.integers(5, size=t)
     low = np.select([kind == 0], [0.0], low)
@@ -143,14 +143,14 @@ def test_one_shift_on_the_lattice_and_off_it(shift, trials):
     likelihood = np.exp([[min(-shift, 0.0), min(shift, 0.0)]])
     free = Contextual([2.0], [3.0], shifts=[[shift]], trials=[[trials]])
     lattices = on_the_lattice(likelihood, (2.0, 3.0), np.array([float(trials)]))
-    # The same trial's weights are rounded to the same side, as many times as it is there.
+    # The weights of equal trials are all rounded to the same side.
     assert_same(lattices, free, 2e-7 + 2e-9 * trials)
 
 
 @pytest.mark.parametrize("trials", [5, 200, 10_000])
 @pytest.mark.parametrize(("low", "high"), [(0.2, 0.9), (0.8, 0.1), (0.5, 1.0), (0.3, 0.31)])
 def test_constant_context_is_a_truncated_beta(low, high, trials):
-    """Under a uniform prior q = low + (high − low) π is a Beta, cut to between low and high."""
+    """Under a uniform prior q = low + (high − low) π is a Beta truncated to [low, high]."""
     wins = int(trials * (low + 0.4 * (high - low)))
     one, zero = (np.log(high / low), np.log((1 - high) / (1 - low)) if high < 1 else -np.inf)
     losses = trials - wins
@@ -168,11 +168,11 @@ def test_constant_context_is_a_truncated_beta(low, high, trials):
     np.testing.assert_allclose(post.mean(), (mean - low) / (high - low), rtol=0, atol=1e-9)
 
 
-# Narrow ones against Arb --------------------------------------------------------------------
+# Narrow posteriors against Arb --------------------------------------------------------------
 
 
 def log_likelihood(rates, counts, theta):
-    """log θ³ (1−θ) Π (l₀ (1−θ) + l₁ θ)^count, in Arb."""
+    """Return log θ³ (1−θ) Π (l₀ (1−θ) + l₁ θ)^count, in Arb."""
     theta = arb(theta)
     value = 3 * theta.log() + (1 - theta).log()
     for (l0, l1), count in zip(rates.tolist(), counts.tolist(), strict=True):
@@ -181,7 +181,7 @@ def log_likelihood(rates, counts, theta):
 
 
 def weighed(rates, counts, low, high, peak):
-    """Gauss's points between low and high, and their masses relative to the density at `peak`."""
+    """Return Gauss's nodes between low and high, and their masses relative to that at `peak`."""
     ctx.prec = 120
     nodes, weights = np.polynomial.legendre.leggauss(120)
     theta, top = low + (high - low) * (nodes + 1.0) / 2.0, log_likelihood(rates, counts, peak)
@@ -197,14 +197,14 @@ def test_narrow_posteriors_are_those_of_arb(trials, theta):
     rates, counts = np.concatenate([rates, 1 - rates]), np.append(wins, trials / 4 - wins)
     free = Contextual([4.0], [2.0], shifts=[np.log(rates[:, 1] / rates[:, 0])], trials=[counts])
     deposit = on_the_lattice(rates, (4.0, 2.0), counts)
-    # Only to know where to integrate: beyond 9 standard deviations there is nothing.
+    # Only to choose the range: there is nothing beyond 9 standard deviations.
     mean, std = free.mean()[0], free.std()[0]
     low, high, point = max(mean - 9 * std, 0.0), mean + 9 * std, mean - 0.7 * std
     x, mass = weighed(rates, counts, low, high, mean)
     true_mean = (mass * (x - mean)).sum() / mass.sum()  # relative to `mean`
     true_std = np.sqrt((mass * (x - mean - true_mean) ** 2).sum() / mass.sum())
     below = weighed(rates, counts, low, point, mean)[1].sum() / mass.sum()
-    # The lattice errs by some 1e-8 in the slope of a trial, and a deviation by 1/√n.
+    # The slope of a trial on the lattice has an error of some 1e-8; a deviation is 1/√n.
     for post, tolerance in ((free, 2e-8), (deposit, 1e-7 + 3e-8 * np.sqrt(trials))):
         assert abs(post.mean()[0] - mean - true_mean) < tolerance * true_std
         assert post.std()[0] == pytest.approx(true_std, rel=tolerance)
@@ -216,7 +216,7 @@ def test_narrow_posteriors_are_those_of_arb(trials, theta):
 
 
 def counted(context, success, prior):
-    """A row of polynomials: each distinct outcome's likelihood once, and how often it occurs."""
+    """Return a row of polynomials: each distinct likelihood once, and how often it occurs."""
     rows = contexts.likelihood(context, success)
     distinct, repeats = np.unique(rows, axis=0, return_counts=True)
     return Contextual([prior[0]], [prior[1]], polynomials=distinct, repeats=[repeats.astype(float)])
@@ -245,7 +245,7 @@ def test_polynomials_are_those_of_the_recursion(rows, prior):
 
 @pytest.mark.parametrize("t", [4, 40, 400, pytest.param(3000, marks=pytest.mark.long)])
 def test_two_modes_apart(t):
-    """As many successes as failures say that π is near 0 or near 1, and not between."""
+    """Equally many successes and failures imply that π is near 0 or near 1, and not between."""
     success = np.arange(t) % 2 == 0
     context = np.tile([0.5, 0.0, 0.5], (t, 1))
     truth = exact_mixture(context, success, (3.0, 3.05))
@@ -324,14 +324,14 @@ def test_quantiles_nearer_to_the_ends_than_any_float():
     np.testing.assert_allclose(post.cdf(1e-300), Beta([1e-3], [1e-3]).cdf(1e-300), rtol=1e-7)
 
 
-# What must not matter, and what every distribution has ---------------------------------------
+# Invariances, and properties of every distribution --------------------------------------------
 
 shapes = st.sampled_from([0.01, 0.5, 1.0, 2.0, 30.0, 1e5])
 
 
 @st.composite
 def posteriors(draw, rows=1):
-    """Arguments of rows with trials of every kind, from none to millions."""
+    """Draw arguments of rows with trials of every kind, from none to millions."""
     alpha = np.array(draw(st.lists(shapes, min_size=rows, max_size=rows)))
     beta = np.array(draw(st.lists(shapes, min_size=rows, max_size=rows)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -356,7 +356,7 @@ def posteriors(draw, rows=1):
 
 
 def mirrored(arguments):
-    """The same for 1 − θ: φ(u + s) − φ(u) becomes φ(u − s) − φ(u), up to a constant."""
+    """Return the arguments for 1 − θ: φ(u + s) − φ(u) becomes φ(u − s) − φ(u), plus a constant."""
     other = dict(arguments)
     other["alpha"], other["beta"] = arguments["beta"], arguments["alpha"]
     other["amounts"] = arguments["amounts"][:, ::-1]
@@ -404,7 +404,7 @@ def test_columns_of_zeros_change_nothing(arguments, before, after):
 def test_mirrored_arguments_mirror_the_posterior(arguments):
     post, other = Contextual(**arguments), Contextual(**mirrored(arguments))
     std = post.std()
-    # Numbers are rounded to 1e-16 near 1, whatever the deviation.
+    # Numbers are rounded to 1e-16 near 1, whatever the standard deviation.
     slack = 1e-9 * std + 4e-16
     assert np.all(np.abs(post.mean() - (1.0 - other.mean())) < slack)
     np.testing.assert_allclose(other.std(), std, rtol=1e-8, atol=1e-15)
@@ -513,7 +513,7 @@ def test_bad_arguments(arguments, message):
 
 
 def test_no_number_of_polynomials_is_learned_anew_at_every_question():
-    """What the kernels need of polynomials is the same array when it is asked for again."""
+    """The arrays that kernels need of polynomials are cached."""
     rng = np.random.default_rng(0)
     for n in (1, 10, 5_000):
         polynomials = np.sort(rng.random((n, 4)), axis=1)
@@ -538,7 +538,7 @@ def test_prepared_polynomials_are_what_numpy_says(row):
     weights = np.array([math.comb(p, k) * b for k, b in enumerate(row)])
     assert head[:4].tolist() == [0, 0, p, p]
     nearest = np.abs(np.angle(np.roots(weights[::-1]))).min()
-    assert head[4] == pytest.approx(max(nearest, math.pi / p), abs=0.03)  # of roots alike
+    assert head[4] == pytest.approx(max(nearest, math.pi / p), abs=0.03)  # of equal roots
     assert head[5 : 6 + p] == pytest.approx(weights / weights.max(), rel=1e-12)
     slope = (np.arange(p + 1) @ weights) / weights.sum()  # at u = 0
     assert head[-layout.KNOWN_SLOPES :][layout.CELLS + 1] == pytest.approx(slope, rel=1e-12)

@@ -17,7 +17,7 @@ levels = np.array([1e-12, 1e-3, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999])
 
 @st.composite
 def mixtures(draw, rows=3, least=-0.5, most=4.0):
-    """Rows of up to five components with shapes from 10^least to 10^most, some of them absent."""
+    """Draw rows of up to five components with shapes from 10^least to 10^most, some absent."""
     shape = draw(st.integers(1, rows)), draw(st.integers(1, 5))
     exponents = hnp.arrays(np.float64, shape, elements=st.floats(least, most))
     log_weights = draw(hnp.arrays(np.float64, shape, elements=st.floats(-30.0, 3.0)))
@@ -26,12 +26,12 @@ def mixtures(draw, rows=3, least=-0.5, most=4.0):
 
 
 def shapes_of(post):
-    """The shapes of a mixture of Betas, (m, k) each."""
+    """Return the shapes of a mixture of Betas, (m, k) each."""
     return (np.column_stack([getattr(c, name) for c in post.components]) for name in SHAPES)
 
 
 def by_arb(post, row, term):
-    """Σ w_k term(α_k, β_k) in Arb, at the first precision that proves more digits than float64."""
+    """Return Σ w_k term(α_k, β_k) in Arb, with enough precision to prove all digits of float64."""
     present = post.log_weights[row] > -np.inf
     columns = post.log_weights, *shapes_of(post)
     components = np.column_stack([column[row, present] for column in columns]).tolist()
@@ -68,7 +68,7 @@ def test_moments_are_those_of_arb(post):
     for row in range(len(post)):
         mean = by_arb(post, row, lambda a, b: a / (a + b))
         assert post.mean()[row] == pytest.approx(mean, rel=1e-13, abs=0)
-        # E(π − m)² for the rounded mean, which is off by far less than the variance.
+        # E(π − m)² for the rounded mean, whose error is far below the variance.
         var = by_arb(post, row, lambda a, b, m=mean: second_moment_around(m, a, b))
         assert post.var()[row] == pytest.approx(var, rel=1e-12, abs=0)
 
@@ -126,7 +126,7 @@ def test_an_absent_component_with_unbounded_density_is_absent():
 @settings(max_examples=60)
 @given(mixtures(), hnp.arrays(np.float64, (4, 1), elements=st.floats(1e-12, 1 - 1e-12)))
 def test_quantiles_have_their_tail_on_either_side(post, q):
-    """The tail at the quantile is q, to the resolution that float64 leaves around it."""
+    """The tail at the quantile is q, up to the resolution of float64 there."""
     p = post.ppf(q)
     below, above = p * (1 - 1e-12), np.minimum(p * (1 + 1e-12), 1.0)
     assert (post.cdf(below) <= q * (1 + 1e-11)).all()
@@ -138,7 +138,7 @@ def test_quantiles_have_their_tail_on_either_side(post, q):
 def test_quantiles_are_those_of_arb(post, q):
     p = post.ppf(q)[0]
     tail = by_arb(post, 0, arb_cdf(p)) if q <= 0.5 else by_arb(post, 0, arb_above(p))
-    # What one rounding of p moves the tail by is more than 1e-11 of it where rows are narrow.
+    # In narrow rows, one rounding of p moves the tail by more than 1e-11 of it.
     rounding = post.pdf(p)[0] * np.spacing(p)
     assert tail == pytest.approx(min(q, 1 - q), rel=1e-11, abs=4 * rounding)
 
@@ -177,7 +177,7 @@ def test_quantiles_on_the_plateau_between_two_modes(share):
 
 
 class Counted(Beta):
-    """Counts how often its tails are asked for."""
+    """Counts how often its tails are computed."""
 
     def __init__(self, alpha, beta):
         super().__init__(alpha, beta)

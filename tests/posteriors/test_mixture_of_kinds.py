@@ -1,4 +1,4 @@
-"""Mixtures of any kind against those of Betas, Arb, integration, and what must not matter."""
+"""Mixtures of any kind against those of Betas, Arb, integration, and under invariances."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ METHODS = ("pdf", "cdf", "prob_above", "ppf")
 
 @st.composite
 def both(draw, rows=3, least=-0.5, most=4.0):
-    """A mixture of Betas one by one, and the same of one batch, some components absent."""
+    """Draw a mixture of separate Betas, and the same as one batch, with some components absent."""
     shape = draw(st.integers(1, rows)), draw(st.integers(1, 4))
     exponents = hnp.arrays(np.float64, shape, elements=st.floats(least, most))
     log_weights = draw(hnp.arrays(np.float64, shape, elements=st.floats(-30.0, 3.0)))
@@ -31,7 +31,7 @@ def of_betas(log_weights, alpha, beta):
 
 
 def distorted(rng, rows, trials=12.0, widths=3):
-    """Contextual posteriors of windows inside each other, and the arrays they are made of."""
+    """Return contextual posteriors of nested windows, and the arrays that define them."""
     shape = widths, rows, 4
     counts = rng.poisson(trials, size=shape).cumsum(axis=0).astype(float)
     shifts = np.broadcast_to(rng.normal(scale=2.0, size=shape[1:]), shape)
@@ -43,7 +43,7 @@ def distorted(rng, rows, trials=12.0, widths=3):
 
 
 def integrated(alpha, beta, shifts, trials):
-    """Density in log-odds u, its integral up to u and that from u on, of one row.
+    """Return the density in log-odds u of one row, and its integrals up to u and from u on.
 
     The formula of `Contextual`, by Simpson's rule.
     """
@@ -80,13 +80,13 @@ def test_quantiles_are_those_of_the_mixture(pair):
 
 
 def assert_tails(truth, p, q, tolerance):
-    """The smaller tail at p is that of q, but for what one rounding of p moves it by."""
+    """Expect the smaller tail at p to be that of q, up to one rounding of p."""
     assert excess(truth, np.nextafter(p, 0.0), q).max() < tolerance
     assert excess(truth, np.nextafter(p, 1.0), q).min() > -tolerance
 
 
 def excess(truth, p, q):
-    """By how much of the smaller tail of q the cdf at p is more than q."""
+    """Return the excess of the cdf at p over q, relative to the smaller tail of q."""
     return np.where(q <= 0.5, truth.cdf(p) / q - 1.0, 1.0 - truth.prob_above(p) / (1.0 - q))
 
 
@@ -112,7 +112,7 @@ def test_no_quantile_of_thousands_is_taken_for_settled_too_early(q, shapes):
 
 @pytest.mark.parametrize("q", [0.3, 0.45])
 def test_quantiles_where_the_tail_hardly_moves(q):
-    """Of p^a and p^2a: Σ w p^a = q is a quadratic equation in p^a."""
+    """For p^a and p^2a: Σ w p^a = q is a quadratic equation in p^a."""
     a, w = 0.005, np.linspace(0.01, 0.99, 2000)
     post = Mixture(
         np.log(np.column_stack([w, 1 - w])),
@@ -151,7 +151,7 @@ def test_quantiles_grow_with_their_level(pair):
 
 
 def by_arb(weights, alpha, beta, p, above):
-    """Σ w I_p(α, β), or with the upper tail, of integer shapes in 600 bits."""
+    """Return Σ w I_p(α, β), or its upper tail, for integer shapes in 600 bits."""
     ctx.prec = 600
     total = arb(0)
     for w, a, b in zip(weights, alpha, beta, strict=True):
@@ -273,7 +273,7 @@ def test_components_may_be_of_any_kind():
         np.testing.assert_allclose(
             getattr(post, name)(p), np.tensordot(weights, each, 1), rtol=1e-13
         )
-    # Nearer to 1 the polynomial's own tail is no smoother than floats are there.
+    # Nearer to 1, the polynomial's own tail is as coarse as floats are there.
     q = levels[:-2, None]
     assert_tails(post, post.ppf(q), q, 1e-11)
     means = np.array([component.mean() for component in post.components])
@@ -298,7 +298,7 @@ def test_a_component_may_be_certain(value):
         if before > 0.0:
             np.testing.assert_allclose(post.ppf(low), plain.ppf(low / 0.7), rtol=1e-12)
         if before < 0.7:
-            # From the upper tail, for 1 − q is what q has lost digits of.
+            # From the upper tail, because q has fewer digits than 1 − q.
             expected = 1 - Beta([3.0], [2.0]).ppf((1.0 - high) / 0.7)
             np.testing.assert_allclose(post.ppf(high), expected, rtol=1e-12)
     draws = post.sample(2000, random_state=1)
@@ -370,7 +370,7 @@ def test_weights_of_all_rows_or_of_each():
 
 
 class Unasked(Beta):
-    """Refuses all that could cost something."""
+    """Refuses all computations that could be expensive."""
 
     def mean(self):
         raise AssertionError("asked")
@@ -401,7 +401,7 @@ def test_a_component_of_hardly_any_weight_does_not_move_quantiles():
     )
 
 
-# Quantiles: what they cost ------------------------------------------------------------------
+# The cost of quantiles ----------------------------------------------------------------------
 
 
 @settings(max_examples=20)
@@ -415,7 +415,7 @@ def test_quantiles_of_equal_components_are_theirs(seed):
 
 
 class Counted(Beta):
-    """Notes of how many rows the tails are asked for, each time, whichever rows are taken."""
+    """Records for how many rows the tails are computed each time, also in subsets of rows."""
 
     def __init__(self, alpha, beta):
         super().__init__(alpha, beta)

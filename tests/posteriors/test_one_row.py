@@ -1,4 +1,4 @@
-"""A posterior of one point may be asked for many values at once, whatever its kind."""
+"""A posterior at one point can be evaluated at many values at once, whatever its kind."""
 
 import numpy as np
 import pytest

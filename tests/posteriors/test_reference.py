@@ -1,4 +1,4 @@
-"""The reference against exact rational arithmetic, Arb, and what must not matter."""
+"""The reference against exact rational arithmetic, Arb, and under invariances."""
 
 from fractions import Fraction
 from math import comb
@@ -13,7 +13,7 @@ from betafield import contexts
 from betafield.posteriors.beta import Beta
 from betafield.posteriors.reference import constant_offset_mixture, exact_mixture
 
-# Edge values, and numbers with exact complements so that 1 − b is what it says.
+# Edge values, and numbers with exact complements, so that 1 − b is exact.
 rates = st.one_of(
     st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 1024).map(lambda n: n / 1024)
 ) | st.floats(0.0, 1.0, width=32)
@@ -22,7 +22,7 @@ shapes = st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.5, 100.0])
 
 @st.composite
 def experiments(draw, most=12, highest=3):
-    """Contexts (t, p + 1), outcomes and prior, without impossible outcomes."""
+    """Draw contexts (t, p + 1), possible outcomes, and a prior."""
     degree, t = draw(st.integers(1, highest)), draw(st.integers(0, most))
     row = st.lists(rates, min_size=degree + 1, max_size=degree + 1)
     context = np.array(draw(st.lists(row, min_size=t, max_size=t))).reshape(t, degree + 1)
@@ -32,7 +32,7 @@ def experiments(draw, most=12, highest=3):
 
 
 def exact_moments(context, success, prior):
-    """First and second moment as fractions: integrals of the likelihood's powers of θ."""
+    """Return two moments as fractions, by integrals of the likelihood's powers of θ."""
     likelihood = [Fraction(1)]
     for row, happened in zip(context.tolist(), success.tolist(), strict=True):
         b = [Fraction(x) if happened else 1 - Fraction(x) for x in row]
@@ -46,7 +46,7 @@ def exact_moments(context, success, prior):
 
 
 def powers_of(bernstein):
-    """Coefficients of θ^j of Σ b_k binom(p, k) θ^k (1−θ)^(p−k)."""
+    """Return the coefficients of θ^j in Σ b_k binom(p, k) θ^k (1−θ)^(p−k)."""
     p = len(bernstein) - 1
     result = [Fraction(0)] * (p + 1)
     for k, b in enumerate(bernstein):
@@ -64,7 +64,7 @@ def product(x, y):
 
 
 def assert_same(first, second, rtol=1e-12):
-    """Two posteriors agree in moments, and in tails on a grid."""
+    """Expect two posteriors to agree in moments, and in tails on a grid."""
     np.testing.assert_allclose(first.mean(), second.mean(), rtol=rtol)
     np.testing.assert_allclose(first.var(), second.var(), rtol=10 * rtol)
     grid = np.linspace(0.01, 0.99, 25)[:, None]
@@ -95,7 +95,7 @@ def test_single_trial_puts_its_weights_with_the_right_components():
     # As printed in the paper, with the weights exchanged, the mean would be 0.3833.
     post = exact_mixture([contexts.affine(0.5, 0.2)], [True], prior=(2, 3))
     assert post.mean()[0] == pytest.approx(0.45, rel=1e-15, abs=0)
-    # w₀ ∝ lo β = 0.6 stands with Beta(2, 4), w₁ ∝ hi α = 1.4 with Beta(3, 3).
+    # w₀ ∝ lo β = 0.6 belongs to Beta(2, 4), w₁ ∝ hi α = 1.4 to Beta(3, 3).
     np.testing.assert_allclose(np.exp(post.log_weights), [[0.3, 0.7]], rtol=1e-15)
     np.testing.assert_array_equal([post.alpha[0], post.beta[0]], [[2, 3], [4, 3]])
 
@@ -112,7 +112,7 @@ def test_order_of_trials_does_not_matter(experiment, random):
 @given(experiments())
 def test_naming_failures_mirrors_the_posterior(experiment):
     context, success, (alpha, beta) = experiment
-    # A rate below 2^-53 has no complement in float64 that remembers it.
+    # The complement of a rate below 2^-53 is 1 in float64.
     assume(((context == 0.0) | (context > 1e-3)).all())
     post = exact_mixture(context, success, (alpha, beta))
     other = exact_mixture(contexts.mirrored(context), ~success, (beta, alpha))
@@ -157,7 +157,7 @@ def test_no_trials_give_the_prior():
 
 
 def arb_moments(context, success, prior, bits=256):
-    """Mean and variance by Arb, from the product of all likelihoods as one polynomial."""
+    """Return mean and variance by Arb, from the product of all likelihoods as one polynomial."""
     ctx.prec = bits
     rows = [
         [arb(b) if happened else 1 - arb(b) for b in row]
@@ -186,7 +186,7 @@ def multiplied(factors):
 
 
 def edges(rng, t):
-    """A mixture of all kinds of affine contexts: B = 0, A + B = 1, A = 0, A < 0 and any."""
+    """Return affine contexts of all kinds: B = 0, A + B = 1, A = 0, A < 0, and any."""
     low, high = rng.uniform(size=(2, t))
     kind = rng.integers(5, size=t)
     low = np.select([kind == 0], [0.0], low)
@@ -221,7 +221,7 @@ def test_far_tails_survive_until_they_matter():
     """A thousand successes, then four thousand failures: the successes were background.
 
     That none of the first thousand was more than background has a weight of 0.3^1000 = 1e-523
-    when they are all that is known, and the largest of all weights in the end.
+    after those trials, and the largest of all weights in the end.
     """
     success = np.arange(5000) < 1000
     context = np.tile([0.3, 1.0], (5000, 1))
@@ -232,7 +232,7 @@ def test_far_tails_survive_until_they_matter():
 
 
 def test_tiny_rates_are_as_good_as_any():
-    """Sixty successes of probability 1e-30 π: all that matters is that there were sixty."""
+    """Sixty successes of probability 1e-30 π: only their number matters."""
     success = np.arange(80) < 60
     context = np.where(success[:, None], [0.0, 1e-30], [0.0, 1.0])
     assert_same(exact_mixture(context, success), one_row(61.0, 21.0))

@@ -27,14 +27,14 @@ few = settings(max_examples=25)
 
 
 def same(one, other, rtol=1e-12):
-    """Assert that two posteriors agree in all that can be asked, within the support of one."""
+    """Assert that two posteriors agree in all methods, within the support of one."""
     q = one.ppf(levels)
     np.testing.assert_allclose(one.mean(), other.mean(), rtol=rtol)
     np.testing.assert_allclose(one.var(), other.var(), rtol=rtol)
     np.testing.assert_allclose(q, other.ppf(levels), rtol=rtol)
     for name in ("cdf", "prob_above"):
         ask = getattr(one, name)(q), getattr(other, name)(q)
-        # Near an end of the support a rounding of q moves the tail by much more.
+        # Near an end of the support, a rounding of q moves the tail by much more.
         np.testing.assert_allclose(*ask, rtol=1e-8, atol=1e-8, err_msg=name)
 
 
@@ -52,7 +52,7 @@ def test_other_distributions_are_told_apart(other):
 def test_affine_is_scipys_beta_moved_and_stretched(a, b, context):
     low, high = context
     post, scale = Beta([a], [b]).under(context), abs(high - low)
-    # A falling line turns the Beta round.
+    # A falling line mirrors the Beta.
     a, b = (a, b) if high > low else (b, a)
     truth = stats.beta(a, b, loc=min(context), scale=scale)
     np.testing.assert_allclose(post.mean(), truth.mean(), rtol=1e-12)
@@ -141,7 +141,7 @@ def rising_product(a, n):
 
 
 def exact_moments(context, a, b):
-    """Mean and standard deviation of the polynomial of a Beta(a, b), by its Bernstein moments."""
+    """Return mean and standard deviation of a polynomial of a Beta(a, b), by Bernstein moments."""
     ctx.prec = 500
     degree, context = len(context) - 1, [arb(float(x)) for x in context]
 
@@ -177,7 +177,7 @@ def test_moments_are_those_of_arb(context):
     post = Beta(alpha, beta).under(context)
     truth = np.array([exact_moments(context, a, b) for a, b in zip(alpha, beta, strict=True)])
     np.testing.assert_allclose(post.mean(), truth[:, 0], atol=1e-9, rtol=0)
-    # Where the spread is below what a float of the mean resolves, it is not asked for.
+    # A spread below the resolution of the mean as a float is not compared.
     seen = truth[:, 1] > 1e-12
     np.testing.assert_allclose(post.std()[seen], truth[seen, 1], rtol=1e-6)
 
@@ -255,7 +255,7 @@ def test_quantiles_return_to_their_levels(context, a, b):
     assert least <= grid.min() + 1e-15
     assert most >= grid.max() - 1e-15
     assert np.all((q >= least) & (q <= most))
-    # To the resolution that float64 leaves around the quantile.
+    # Up to the resolution of float64 around the quantile.
     width = 4e-14 + 1e-12 * q
     assert np.all(post.cdf(q - width) <= levels + 1e-11)
     assert np.all(post.cdf(q + width) >= levels - 1e-11)

@@ -1,4 +1,4 @@
-"""Means of π under normal laws against adaptive integration."""
+"""Means of π under normal distributions against adaptive integration."""
 
 import itertools
 
@@ -16,7 +16,7 @@ laws = st.tuples(st.floats(-4.0, 4.0), st.floats(np.log(1e-3), np.log(30.0)).map
 
 
 def integral(values, centre, deviation):
-    """E values(f), split where the soft identity bends and at every other deviation."""
+    """Return E values(f), split where the soft identity bends and at every second deviation."""
     bends = [(b - centre) / deviation for b in (-0.7, -0.5, -0.3, 0.3, 0.5, 0.7)]
     cuts = sorted({-10.0, *range(-8, 9, 2), 10.0, *(b for b in bends if abs(b) < 10.0)})
     pieces = [

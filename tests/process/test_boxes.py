@@ -1,4 +1,4 @@
-"""Units: ranks against brute force, logarithms against data in logarithms, what is worth a try."""
+"""Units: ranks against brute force, logarithms against log data, and which units are tried."""
 
 import numpy as np
 import pytest

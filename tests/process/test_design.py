@@ -1,4 +1,4 @@
-"""Sums of cosines against the matrix that they stand for, and the basis against its kernel."""
+"""Sums of cosines against the explicit matrix, and the basis against its kernel."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def at(theta, trials=300.0, smoothness=None):
 
 
 def plain_matrix(functions, x):
-    """Φ̃ as its definition has it."""
+    """Return Φ̃ by its definition."""
     box = np.pi * (x + functions.margin) / (1 + 2 * functions.margin)
     return np.cos(box[:, None, :] * functions.J).prod(axis=2) * functions.root
 
@@ -47,7 +47,7 @@ def test_sums_of_cosines_are_the_dense_products(theta, count, seed):
 def test_dense_agrees_with_sums_of_cosines():
     functions = at((0.2, [np.log(0.3), np.log(0.5)]))
     rng = np.random.default_rng(1)
-    x = rng.random((5_000, 2))  # more than a block
+    x = rng.random((5_000, 2))  # more than one block
     quick, dense = design(functions, x), Dense(functions, x)
     b, r = rng.normal(size=len(functions.root)), rng.normal(size=len(x))
     S = np.eye(len(b)) + 0.1
@@ -80,7 +80,7 @@ def matern(r):
 
 
 def reflected(kernel, x, length, margin):
-    """A kernel on a box with mirrors for walls, of variance 1 on average: sums over the images."""
+    """Return a kernel on a box with reflecting walls, with mean variance 1: sums over images."""
     span = 1 + 2 * margin
     z = x + margin
     images = 2 * span * np.arange(-9, 10)[:, None, None]
@@ -133,7 +133,7 @@ def test_kept_are_the_lowest_frequencies(d, seed):
     u = (J**2 * steps).sum(axis=1)
     kept = {tuple(j) for j in J}
     rng = np.random.default_rng(seed)
-    for j in rng.integers(0, 4, (50, d)):  # none that was left out is lower than one kept
+    for j in rng.integers(0, 4, (50, d)):  # none left out ranks above one kept
         if tuple(j) not in kept:
             assert (j**2 * steps).sum() >= u.max() * (1 - 1e-12)
 

@@ -35,7 +35,7 @@ def trials(n, seed=0, d=1):
 
 
 def one_member(rows, link, theta):
-    """Return the member at the centre of a process with these hyper-parameters."""
+    """Return the ensemble's central member, for a process with these hyper-parameters."""
     fit = settled(Problem(rows, link, Prior(link.scale, float(rows.n.sum()))), np.asarray(theta))
     return next(iter(ensemble.of_fit(fit, 0)))
 
@@ -46,7 +46,7 @@ def one_member(rows, link, theta):
 @pytest.mark.parametrize("link", [LOGIT, SOFT])
 @pytest.mark.parametrize("context", [None, np.array([0.5, 0.98])])
 def test_a_field_at_one_place_has_the_law_of_quadrature(link, context):
-    """All trials at one place: f there is one number, whose posterior is an integral."""
+    """With all trials at one place, f there is one number, whose posterior is an integral."""
     rows = gather(np.array([[0.5]]), np.array([12]), np.array([11]), context)
     member = one_member(rows, link, [np.log(link.scale), np.log(0.5)])
     size = 40_000
@@ -60,7 +60,7 @@ def test_a_field_at_one_place_has_the_law_of_quadrature(link, context):
     density /= integrate.simpson(density, x=f)
     mean = integrate.simpson(density * link.value(f), x=f)
     var = integrate.simpson(density * (link.value(f) - mean) ** 2, x=f)
-    # Importance weights leave at least a tenth of the draws.
+    # Importance weights leave an effective sample of at least a tenth of the draws.
     assert found.mean() == pytest.approx(mean, abs=5 * np.sqrt(var / (0.1 * size)))
     assert found.std() == pytest.approx(np.sqrt(var), rel=0.05)
     cdf = integrate.cumulative_simpson(density, x=f, initial=0.0)
@@ -93,7 +93,7 @@ def slice_sampled(rows, link, phi, steps, rng):
 
 @pytest.mark.parametrize("link", [LOGIT, pytest.param(SOFT, marks=pytest.mark.long)])
 def test_draws_agree_with_slice_sampling(link):
-    """Under guesses, where Laplace's law is too symmetric."""
+    """Under guesses, where Laplace's approximation is too symmetric."""
     X, y = trials(60, 3)
     chance = np.array([0.5, 1.0])
     y = y | (np.random.default_rng(4).random(60) < 0.5)
@@ -106,7 +106,7 @@ def test_draws_agree_with_slice_sampling(link):
     phi = matrix(member.mode.basis, x)
     ours, theirs = (link.value(phi @ b) for b in (each.b[:, each.copies], slices))
     for one, other in zip(ours, theirs, strict=True):
-        # Batch means: the chain's own standard error, and that of at least 2,000 draws.
+        # Batch means: the chain's standard error, and that of at least 2,000 draws.
         batches = other[: len(other) // 50 * 50].reshape(50, -1).mean(axis=1)
         error = np.hypot(batches.std(ddof=1) / np.sqrt(50), one.std() / np.sqrt(2_000))
         assert abs(one.mean() - other.mean()) < 4.5 * error
@@ -231,7 +231,7 @@ def test_scattered_noise_is_independent_and_the_same_at_the_same_point():
 
 
 def levels():
-    """Return trials of days with effects of their own, on which windows or effects are needed."""
+    """Return trials of days with their own effects, which need windows or effects of levels."""
     rng = np.random.default_rng(7)
     day = rng.integers(0, 30, 600)
     X = np.column_stack([rng.random(600), day])
@@ -296,7 +296,7 @@ def test_fields_survive_saving_and_threads(model, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::betafield.cautions.FieldWarning")
 def test_each_point_has_about_the_law_of_its_posterior(model):
-    """Star and weights make draws better than the law, and much narrower under guesses."""
+    """Star and weights make draws more accurate than the law, and narrower under guesses."""
     X = asked(model)[:12]
     found, post = model.draws(X, 8_000, random_state=1), model.posterior(X)
     spread = post.std()
@@ -327,7 +327,7 @@ def test_windows_have_the_posterior_at_every_point():
 
 
 def test_residual_windows_have_the_posterior_at_every_point():
-    """Where residual windows have nearly all the weight, marginals are those of the posterior."""
+    """If residual windows have nearly all the weight, marginals are those of the posterior."""
     model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(*rough())
     smooth = model.field_.smooth[0]
     assert smooth.windows
@@ -349,7 +349,7 @@ def test_levels_that_were_never_seen_vary_as_the_posterior_says():
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::betafield.cautions.FieldWarning")
 def test_places_that_were_never_seen_vary_as_the_posterior_says():
-    """On a lattice of places with effects of their own, of which its diagonal was not seen."""
+    """On a lattice of places with their own effects, whose diagonal was not observed."""
     rng = np.random.default_rng(11)
     effect, at = rng.normal(0.0, 1.5, (12, 12)), rng.integers(12, size=(6_000, 2))
     at = at[at[:, 0] != at[:, 1]]
@@ -383,7 +383,7 @@ def test_an_unsettled_stream_can_be_drawn():
 
 
 def test_fields_know_their_neighbours():
-    """Near points have nearly the same draw, so that averages vary as much as points."""
+    """Nearby points have nearly equal draws, so averages vary as much as single points."""
     model = SmoothBetaClassifier(method="process").fit(*trials(150))
     a, b = model.draws([[0.5], [0.501]], 1_000, random_state=0).T
     assert np.corrcoef(a, b)[0, 1] > 0.99
@@ -442,7 +442,7 @@ def test_bad_arguments_are_refused(arguments, said):
 
 
 def test_a_pure_step_is_drawn_narrower_than_laplace():
-    """80 of 80 failures on one side: Laplace's law is wide there, the likelihood is not."""
+    """80 failures in 80 trials on one side: Laplace's law is wide there, the likelihood is not."""
     X = np.linspace(0.0, 1.0, 160)[:, None]
     model = SmoothBetaClassifier(method="process").fit(X, X[:, 0] > 0.5)
     found = model.draws([[0.2]], random_state=0)[:, 0]

@@ -1,4 +1,4 @@
-"""Hyper-parameters: at the top of the objective, found from any order, the same on any machine."""
+"""Hyper-parameters: they maximise the objective, in any order of trials, on any machine."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_one_outcome_only(outcome):
 
 
 def test_contradicting_rows_do_not_drive_the_deviation_on():
-    """Without an end, the objective of these would be higher at 400 times the usual deviation."""
+    """Without a bound, their objective would be higher at 400 times the usual deviation."""
     rng = np.random.default_rng(0)
     x, n = rng.integers(0, 9, (40, 3)) / 8, rng.integers(1, 9, 40)
     context = np.tile([0.5, 0.9], (40, 1))
@@ -145,7 +145,7 @@ print(json.dumps(found))
 
 
 def elsewhere(**settings):
-    """What another process finds with these settings of its libraries."""
+    """Return what another process finds with these settings of its libraries."""
     script = SCRIPT.format(tests=os.path.dirname(__file__))
     run = subprocess.run(
         [sys.executable, "-c", script],
@@ -159,7 +159,7 @@ def elsewhere(**settings):
 
 @pytest.mark.long
 def test_processors_and_threads_cannot_be_seen():
-    """Kernels of other processors, other numbers of threads: the same answers."""
+    """Kernels for other processors, and other numbers of threads: the same answers."""
     reference = elsewhere(OPENBLAS_CORETYPE="Haswell", OPENBLAS_NUM_THREADS="1")
     for kernels, threads in (("SkylakeX", "1"), ("Prescott", "1"), ("Haswell", "2")):
         found = elsewhere(OPENBLAS_CORETYPE=kernels, OPENBLAS_NUM_THREADS=threads)

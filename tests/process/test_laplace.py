@@ -37,7 +37,7 @@ def theta_of(link, d, length=0.4):
 
 
 def plain_mode(P, rows, link):
-    """The mode by a general optimiser, from the definitions."""
+    """Return the mode found by a general optimiser, from the definitions."""
 
     def loss(b):
         p = link.value(P @ b)
@@ -71,7 +71,7 @@ def test_mode_and_evidence_are_those_of_a_plain_optimiser(link, context, d):
 @pytest.mark.parametrize("count", [1, 30, 10**6])
 @given(seed=st.integers(0, 2**32 - 1), low=st.floats(0.0, 0.9), end=st.sampled_from([0, 0.5, 1]))
 def test_the_slope_of_the_objective_is_nothing_at_the_mode(link, count, seed, low, end):
-    """However trials are distorted, and if all ended alike: Newton's steps lead nowhere else."""
+    """However trials are distorted, and if all ended alike, Newton's method finds the mode."""
     rng = np.random.default_rng(seed)
     x, n = rng.random((20, 1)), np.full(20, count)
     share = np.full(20, end) if end != 0.5 else rng.random(20)
@@ -87,7 +87,7 @@ def test_the_slope_of_the_objective_is_nothing_at_the_mode(link, count, seed, lo
 
 @given(seed=st.integers(0, 2**32 - 1), link=st.sampled_from(LINKS))
 def test_contexts_that_outcomes_contradict_have_a_mode_too(seed, link):
-    """Polynomials that rise and fall: steps of scoring alone went to and fro."""
+    """Polynomials that rise and fall: Fisher scoring alone oscillated."""
     rng = np.random.default_rng(seed)
     x, n = rng.random((30, 2)), rng.integers(1, 20, 30)
     rows = Rows(x, n, n * rng.integers(0, 2, 30), rng.random((30, 4)))
@@ -106,7 +106,7 @@ def test_contexts_that_outcomes_contradict_have_a_mode_too(seed, link):
     repeated=st.booleans(),
 )
 def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated):
-    """Of fewer rows than functions, matrices have one row per row: another way to the same."""
+    """With fewer rows than functions, matrices have one row per row: another way to the same."""
     rng = np.random.default_rng(seed)
     x = rng.random((12, d))
     x[6:] = x[:6] if repeated else x[6:]
@@ -133,7 +133,7 @@ def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated)
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
 def test_evidence_approximates_the_integral(link):
-    """One function only, the constant: the evidence is a one-dimensional integral."""
+    """With a single, constant function the evidence is a one-dimensional integral."""
     rows = Rows(np.array([[0.5]]), np.array([40]), np.array([14]), np.array([[0.0, 1.0]]))
     found = mode(np.array([-9.0, np.log(20.0)]), rows, link, Prior(link.scale, 1.0))
     scale = found.basis.root[0]

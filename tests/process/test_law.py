@@ -1,4 +1,4 @@
-"""Laws of fitted processes against dense Laplace, draws, scikit-learn and their own promises."""
+"""Normal laws of fitted processes against dense Laplace, draws, scikit-learn and invariants."""
 
 import numpy as np
 import pytest
@@ -56,11 +56,11 @@ def test_scikit_learn_predicts_the_same_about_the_mode():
     ours = averages.mean(LOGIT, mode, np.sqrt(at.narrow))
     np.testing.assert_allclose(
         ours, expected, atol=2e-4
-    )  # theirs is an approximation of five terms
+    )  # scikit-learn's is an approximation of five terms
 
 
 def test_the_mean_of_the_coefficients_is_nearer_to_that_of_the_posterior_than_the_mode():
-    """One place: the posterior of f is known up to a one-dimensional integral."""
+    """At one place, the posterior of f is known up to a one-dimensional integral."""
     rows = gather(np.array([[0.5]]), np.array([12]), np.array([1]))
     found = settled(Problem(rows, LOGIT, Prior(1.0, 12.0)), np.array([0.0, np.log(0.5)]))
     P = matrix(found.mode.basis, rows.x)

@@ -1,4 +1,4 @@
-"""Leaving out, against fits that have really not seen the trial."""
+"""Leave-one-out predictions, against fits without the trial."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def trials(t, d, seed, wave, context=(0.0, 1.0)):
 
 
 def log_scores(full):
-    """log P of the trial of every row, had it not been seen."""
+    """Return log P of every row's trial, had it been left out."""
     rows = full.problem.rows
     p = leaving.means(full, rows, rows.k == 1)
     q = rows.context[:, 0] + (rows.context[:, 1] - rows.context[:, 0]) * p
@@ -29,7 +29,7 @@ def log_scores(full):
 
 
 def refitted(full, i, again):
-    """log P of row i under a fit to the others."""
+    """Return log P of row i under a fit to the others."""
     rows, link = full.problem.rows, full.problem.link
     others = rows.taken(np.delete(np.arange(len(rows.x)), i))
     problem = Problem(others, link, full.problem.prior)
@@ -56,7 +56,7 @@ def test_trials_are_as_if_never_seen(link, t, d, wave):
 
 
 def test_without_bias():
-    """Over data sets: as often too high as too low."""
+    """Over data sets, the error is as often positive as negative."""
     gaps = []
     for seed in range(6):
         full = fit(trials(150, 2, 20 + seed, 4.0), LOGIT)

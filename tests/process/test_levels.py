@@ -23,7 +23,7 @@ SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
 
 
 def days(t, seed, levels=30, new=()):
-    """Trials on days with effects of their own, some days never."""
+    """Return trials on days with their own effects, without the new days."""
     rng = np.random.default_rng(seed)
     effect = np.random.default_rng(99).normal(size=levels)
     day = rng.choice(np.setdiff1d(np.arange(levels), new), size=t)
@@ -93,7 +93,7 @@ def test_slopes_are_those_of_the_evidence():
 
 
 def test_effects_alone_are_a_ridge_regression():
-    """With hardly any process left, levels are what scikit-learn's penalised logit says."""
+    """With almost no process left, effects agree with scikit-learn's penalised logit."""
     rows, _ = days(600, 4)
     theta = np.array([np.log(1e-4), 0.0, 0.0, np.log(0.7)])
     found = settled(problem(rows), theta)
@@ -121,10 +121,10 @@ def test_leaving_out_is_that_of_refits():
 
 @pytest.mark.parametrize("way", [(1.0, 1.0), (1.0, 0.0), (0.0, 1.0)])
 def test_covariances_are_averaged_over_windows_level_by_level(way):
-    """As `test_cells_follow_as_pairs_do`; C of rows of the same level is far from that of others.
+    """As `test_cells_follow_as_pairs_do`; C within a level is far from that between levels.
 
-    A window that holds a few rows of some levels has what these have, where cells have what all
-    of their levels have: hence 0.01.
+    A window with a few rows of some levels has the C of these, whereas cells average over all of
+    their levels: hence 0.01.
     """
     rows, _ = days(600, 6)
     found = settled(problem(rows), THETA)
@@ -176,7 +176,7 @@ def test_order_cannot_be_seen_with_levels():
 
 
 def cells(t, seed):
-    """Trials at a lattice of places with effects of their own."""
+    """Return trials on a lattice of places with their own effects."""
     rng = np.random.default_rng(seed)
     effect = np.random.default_rng(98).normal(0.0, 1.5, size=(12, 12))
     at = rng.integers(12, size=(t, 2))
@@ -185,7 +185,7 @@ def cells(t, seed):
 
 
 def test_what_is_asked_decides_the_weights():
-    """A place that was seen has its own window; one that was not has none, and is wider."""
+    """A seen place has its own window; a new one has none, and wider intervals."""
     given, effect = cells(6_000, 11)
     is_new = given.points[:, 0] == given.points[:, 1]
     given = Sums(*(part[~is_new] for part in given[:3]))
@@ -213,7 +213,7 @@ def test_what_is_asked_decides_the_weights():
 
 @pytest.mark.long
 def test_windows_by_level_hold_what_hours_of_a_day_share():
-    """Storms that hold for some hours of one day: near in the hour, but of no other day."""
+    """Storms that last some hours of one day: close in the hour, but only on that day."""
     rng = np.random.default_rng(12)
     storm = rng.normal(0.0, 1.5, size=(60, 4))
     day, hour = rng.integers(60, size=12_000), rng.random(12_000)

@@ -1,4 +1,4 @@
-"""Likelihoods under contexts against the binomial's own and power series in high precision."""
+"""Likelihoods under contexts against the binomial likelihood and high-precision power series."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_success_is_between_its_ends():
     np.testing.assert_allclose(found.q + found.rest, 1.0, rtol=1e-15)
 
 
-# Rows that vary.
+# Overdispersed rows.
 
 
 def correlated_row(n, k, context, rho):

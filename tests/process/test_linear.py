@@ -1,4 +1,4 @@
-"""Linear algebra in a fixed order against NumPy's."""
+"""Linear algebra in a fixed order of summation against NumPy's."""
 
 import numpy as np
 from hypothesis import given
@@ -28,7 +28,7 @@ def test_factor_solve_and_inverse(m, seed):
 
 @given(st.integers(1, 8), st.integers(20, 60), seeds, st.sampled_from([1e-16, 1e-14, 1e-13]))
 def test_of_a_few_rows_told_with_rounding_no_entry_outgrows_what_is_there(rank, m, seed, noise):
-    """Entries of a factor are at most the roots of the diagonal, however little is left."""
+    """Entries of a factor are at most the square roots of the diagonal, however small the rest."""
     rng = np.random.default_rng(seed)
     Z = 1e8 * rng.normal(size=(rank, m))
     A = Z.T @ Z

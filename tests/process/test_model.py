@@ -1,4 +1,4 @@
-"""All of it together: bits that no order can change, windows by brute force, hard tables."""
+"""The whole model: independence of order to the bit, windows by brute force, hard tables."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
 
 
 def jumping(t, seed, d=2):
-    """Trials of a field with a jump, so that windows have something to find."""
+    """Return trials of a field with a jump, which windows should find."""
     rng = np.random.default_rng(seed)
     x = rng.random((t, d))
     y = rng.random(t) < np.where(x[:, 0] < 0.4, 0.15, 0.8)
@@ -29,7 +29,7 @@ def same(one: Laws, other: Laws) -> bool:
 
 
 def leaves(found):
-    """All that a `Found` holds, in order."""
+    """Return all values of a `Found`, in order."""
     if isinstance(found, tuple):
         return [leaf for part in found for leaf in leaves(part)]
     return [found]
@@ -41,7 +41,7 @@ def alike(one: Found, other: Found) -> bool:
 
 
 def split(given: Sums, seed: int) -> Sums:
-    """The same trials in another order, some places in two parts, some with nothing."""
+    """Return the same trials in another order, some places in two parts, some empty."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(given.points))
     trials, successes = given.trials[order], given.successes[order]
@@ -163,7 +163,7 @@ def test_windows_by_tree_are_those_of_brute_force():
 
 
 def test_what_was_found_is_of_use_with_more_trials():
-    """A few more trials on what was found before: the answer follows them."""
+    """The answer follows a few more trials without new estimates."""
     given = jumping(400, 11)
     found = find(given, UNIT_SQUARE)
     more = Sums(
@@ -200,7 +200,7 @@ def test_all_of_one_class(outcome):
 
 
 def test_very_many_trials_at_one_place():
-    """1e5 trials at one point, as so many rows: a binomial's answer, to within its deviation."""
+    """1e5 trials at one point, as that many rows: the binomial answer, within its deviation."""
     t, k = 100_000, 30_000
     y = np.zeros(t, np.int64)
     y[:k] = 1
@@ -224,7 +224,7 @@ def test_a_constant_feature_changes_nothing_that_matters():
 
 
 def seen_through(t, seed, coefficients):
-    """Trials of a slope, each under a context of these Bernstein coefficients."""
+    """Return trials of a slope, each under a context with these Bernstein coefficients."""
     rng = np.random.default_rng(seed)
     x = rng.random((t, 1))
     p = expit(6.0 * (x[:, 0] - 0.5))
@@ -260,7 +260,7 @@ def test_a_unit_is_what_one_counts_for():
 
 
 def dense(points, outcomes, weight, x, lengths):
-    """The logit process of σ = 1 by all pairs of points: mean and variance of f at x (Laplace)."""
+    """Return mean and variance of f at x (Laplace) for a logit process of σ = 1, by all pairs."""
 
     def kernel(a, b):
         return 4.0 + np.exp(-0.5 * (((a[:, None] - b) / lengths) ** 2).sum(axis=2))
@@ -280,10 +280,10 @@ def width(mean, variance):
 
 
 def test_half_a_trial_says_less_than_one():
-    """As much less as it does to a dense process, the hyper-parameters given.
+    """By as much as for a dense process with the same hyper-parameters.
 
-    Intervals also have what is not known of these, on which half as many trials say hardly less
-    than the prior: they grow by less than 1.2.
+    Intervals also include the uncertainty of hyper-parameters, which hardly grows with half as many
+    trials: they grow by less than 1.2.
     """
     given, lengths = jumping(200, 16), np.array([0.3, 1.0])
     x = np.random.default_rng(17).random((50, 2))

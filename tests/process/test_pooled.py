@@ -1,4 +1,4 @@
-"""Levels of categories: the block arrow against dense matrices over generated cases."""
+"""Levels of categories: the block arrowhead matrix against dense matrices, in generated cases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def problem_of(case):
 
 
 def dense(problem, theta):
-    """Φ̃ written out column by column."""
+    """Return Φ̃ written out column by column."""
     functions, x = basis(theta, problem.prior), problem.rows.x
     return functions, explicit(functions, x)
 
@@ -138,7 +138,7 @@ def test_variances_of_seen_and_unseen_levels(case):
     np.testing.assert_allclose(found.wide, np.sum((P @ wide) * P, axis=1), rtol=1e-6)
     np.testing.assert_allclose(found.mean, P @ surface.b, rtol=1e-6, atol=1e-9)
     column = fit.mode.basis.layout
-    for k, effect in enumerate(column.effects):  # a level never seen: its functions are new
+    for k, effect in enumerate(column.effects):  # an unseen level has new functions
         new = x.copy()
         new[:, d + k] = -1.0
         first = column.first[k]

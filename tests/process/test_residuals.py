@@ -59,10 +59,10 @@ def check_sums(places, queries, stretch):
             np.testing.assert_array_equal(about.sums(stretch, float(width)), found[:, b] / UNIT)
     values = np.random.default_rng(1).random((len(queries), len(places)))
     weight = np.random.default_rng(2).random(len(places))
-    own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is none
+    own = np.arange(len(queries)) % (len(places) + 1) - 1  # −1 is no place
     each = np.arange(len(queries))
     is_own = own[:, None] == np.arange(len(places))
-    # Half of its own place is left out by each query; then all of it, by all queries together.
+    # Each query leaves out half of its own place; then all queries leave out all of it.
     left = Left(own, 0.5 * weight[own], values[each, own], each, each + 1)
     check_means(queries, places, values, weight * (1.0 - 0.5 * is_own), stretch, left, weight)
     values[:] = values[0]
@@ -72,8 +72,8 @@ def check_sums(places, queries, stretch):
 
 
 def check_means(queries, places, values, remaining, stretch, left, weight):
-    """Means over windows are those of what remains; of nothing, none."""
-    # Places that are asked for in another order than that of the table have other columns.
+    """Check that means over windows are those of what remains, if anything does."""
+    # Places queried in another order than in the table have other columns.
     order = np.random.default_rng(3).permutation(len(places))
     rows, column = np.arange(len(queries))[::-1], np.argsort(order)
     table = Values(np.ascontiguousarray(values[::-1, order]), rows.copy(), column)
@@ -100,7 +100,7 @@ def test_rungs_at_the_very_ends_of_windows():
 
 
 def rung(*reach, is_round=False):
-    """Return the window of a place that is so far away along each feature."""
+    """Return the window of a place at this distance along each feature."""
     found, rungs = np.empty(1), np.empty(1, dtype=np.int64)
     places = np.array(reach)[:, None]
     climb(np.zeros(len(reach)), places, len(WIDTHS), is_round, found, rungs)
@@ -160,7 +160,7 @@ def test_sums_of_many_trials_stay_whole_numbers(values):
 
 
 def test_a_window_of_everything_finds_the_share():
-    """A process that says ½ where 55 % succeed: wide windows put it right, narrow priors do not."""
+    """If a process predicts ½ and 55 % succeed, wide windows correct it; narrow priors do not."""
     rows = Rows(np.zeros((1, 1)), np.array([10_000]), np.array([5_500]), np.array([[0.0, 1.0]]))
     left = residuals.residuals(np.array([0.5]), rows)
     found = residuals.corrected(left.m, left.score, left.information, 1e6)

@@ -1,4 +1,4 @@
-"""Rows are a function of the sums by place, to the bit, and gather what they say they do."""
+"""Rows are a function of the sums by place, to the bit, and gather trials as documented."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def same(one: Rows, other: Rows) -> bool:
 
 @st.composite
 def trial_tables(draw):
-    """Points on a coarse grid (so that places repeat), counts and, sometimes, contexts."""
+    """Draw points on a coarse grid (so that places repeat), counts and, sometimes, contexts."""
     t, d = draw(st.integers(1, 40)), draw(st.integers(1, 4))
     x = draw(hnp.arrays(float, (t, d), elements=st.sampled_from([0.0, -0.0, 0.25, 0.3, 1.0])))
     trials = draw(hnp.arrays(np.int64, t, elements=st.integers(1, 9)))
@@ -112,7 +112,7 @@ def test_cells_add_up_and_stand_at_the_mean_of_their_trials(d, grid):
 @pytest.mark.parametrize("context", [None, np.array([0.2, 0.9])])
 @pytest.mark.parametrize("d", [1, 2])
 def test_parts_cannot_be_seen(long, context, d):
-    """Gathered in parts of any size, at places and, from some part on, in cells."""
+    """Rows are gathered in parts of any size, at places and, from some part on, in cells."""
     for t in (50, 700, 3 * COARSE.most[d]):
         x, trials, _ = scattered(t, d, 8)
         x[: t // 2] = x[0]
@@ -159,7 +159,7 @@ def test_unequal_contexts_do_not_share_a_cell():
 
 def test_fractions_of_trials_are_counted_in_their_unit():
     x, trials, _ = scattered(900, 1, 6)
-    trials = (trials + 1) * 2**40  # far more than a sum of coordinates could be weighed with
+    trials = (trials + 1) * 2**40  # far too many to weigh a sum of coordinates with
     successes = trials // 2
     rows = gather(x, trials, successes, unit=2.0**-40)
     whole = by_place(Rows(x, trials >> 40, successes >> 40, np.tile([0.0, 1.0], (900, 1))))

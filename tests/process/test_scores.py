@@ -1,4 +1,4 @@
-"""Process and windows weighed: scores against real refits, weights where they must go."""
+"""Weights of process and windows: scores against real refits, weights in clear cases."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def contest(fits, rows):
 
 
 def window_of(x, rows, left, window, ways):
-    """Σg and ΣW of a window about points, by brute force."""
+    """Return Σg and ΣW of windows about points, by brute force."""
     held = units(parts(left.score, left.information))
     total = window_sums(x, rows.x, held, ways[window.stretch])[:, window.width] / UNIT
     return total[:, 0] - total[:, 1], total[:, 2]
@@ -58,7 +58,7 @@ def days(t, seed, levels=40):
 
 
 def real(rows, i, window, ways, theta):
-    """log P of row i by a process fitted to the others and a window of their residuals."""
+    """Return log P of row i by a process fitted to the others and a window of their residuals."""
     others = rows.taken(np.delete(np.arange(len(rows.x)), i))
     again = (fit(others, LOGIT, theta),)
     m = process_mean(again, rows.x[i : i + 1])
@@ -106,7 +106,7 @@ def test_scores_are_those_of_real_refits(make):
 
 
 def sites(t, seed, *counts, truth=lambda x: 2.0 * np.sin(5 * x)):
-    """Trials of levels of columns, each with an intercept of its own."""
+    """Return trials with levels of columns, each level with its own intercept."""
     rng = np.random.default_rng(seed)
     levels = [rng.integers(size, size=t) for size in counts]
     x = rng.random(t)
@@ -119,7 +119,7 @@ def sites(t, seed, *counts, truth=lambda x: 2.0 * np.sin(5 * x)):
 
 @pytest.mark.parametrize("counts", [(4,), pytest.param((5, 2), marks=pytest.mark.long)])
 def test_scores_beside_levels_are_those_of_real_refits(counts):
-    """Trials leave the process with its levels, and residuals of the others follow."""
+    """The left-out trial also changes the process's levels and the residuals of the others."""
     rows = sites(160, 3, *counts)
     found = fit(rows, LOGIT)
     match = contest((found,), rows)
@@ -161,7 +161,7 @@ def test_windows_beside_levels_hold_all_of_them_or_one_of_each(columns):
 
 @pytest.mark.long
 def test_what_levels_share_and_is_rough_is_found_by_windows():
-    """Teeth that are narrower than trials of one level could tell; windows hold all levels."""
+    """Teeth too narrow for the trials of one level; windows contain all levels."""
     comb = lambda x: 2.5 * np.sign(np.sin(40.0 * x))
     rows = sites(1_500, 1, 4, truth=comb)
     levels = np.round(rows.x[:, 1] * 3.0)
@@ -181,7 +181,7 @@ def test_what_levels_share_and_is_rough_is_found_by_windows():
 
 
 def test_without_following_the_outcome_leaks():
-    """On pure noise no window predicts; without the others' moves, wide ones would seem to."""
+    """On pure noise no window predicts; without the changes of others, wide ones would seem to."""
     rng = np.random.default_rng(4)
     rows = by_place(
         Rows(
@@ -252,9 +252,9 @@ def test_a_sample_is_chosen_by_hash_and_grows_under_contexts():
 def test_cells_follow_as_pairs_do(way):
     """Means of C over windows without the trial itself, by cells and place by place.
 
-    A strip along one feature that holds a few of the rows has C where these are along the other
-    one, where cells have its mean over all: of k rows the sums differ by √k h times the deviation
-    of C along the strip, some hundredths. They do not differ to one side: that would be the trial
+    A strip along one feature with a few of the rows has C at their places along the other feature,
+    whereas cells have its mean over all: for k rows the sums differ by √k h times the deviation of
+    C along the strip, some hundredths. They do not differ systematically: that would be the trial
     itself, whose C is the largest.
     """
     rows = smooth(600, 11)
@@ -301,10 +301,10 @@ def test_dropping_windows_early_changes_no_weight_that_matters():
 
 def test_windows_weigh_by_what_they_gain_over_the_process():
     candidates = (None, *(Window(0, b, 0.3) for b in range(10)))
-    # No better than the process, or worse: nothing.
+    # No better than the process, or worse: no weight.
     kept, w = scores.weighed(scores.Scored(candidates, np.array([0.0, *[0.0] * 5, *[-1.0] * 5])))
     assert (kept, w.tolist()) == ((None,), [1.0])
-    # e^(s/4) − 1 = 1 each, of a prior weight of 1/10 of the process's.
+    # e^(s/4) − 1 = 1 each, with a prior weight of 1/10 of the process's.
     better = np.array([7.0, *[7.0 + 4.0 * np.log(2.0)] * 10])
     _, w = scores.weighed(scores.Scored(candidates, better))
     np.testing.assert_allclose(w, [0.5] + [0.05] * 10, rtol=1e-12)
@@ -315,7 +315,7 @@ def test_windows_weigh_by_what_they_gain_over_the_process():
 
 
 def test_a_group_of_one_trial_is_a_trial():
-    """Leaving out places of one trial each is leaving out trials, but for the hyper-parameters."""
+    """Leaving out places of one trial each equals leaving out trials, up to hyper-parameters."""
     rows = smooth(120, 12)
     found = fit(rows, LOGIT)
     match = contest((found,), rows)
@@ -328,7 +328,7 @@ def test_a_group_of_one_trial_is_a_trial():
 
 
 def test_new_days_are_told_from_days_that_were_seen():
-    """Scores by level: a day that is left out whole has no window of its own to go by."""
+    """Scores by level: a day that is left out whole has no window of its own."""
     rows, _ = days(1_500, 13)
     found = fit(rows, LOGIT)
     match = contest((found,), rows)
@@ -344,7 +344,7 @@ def test_new_days_are_told_from_days_that_were_seen():
 
 
 def test_groups_against_real_refits():
-    """A place of ten trials left out whole, the hyper-parameters kept."""
+    """A place of ten trials is left out whole, with fixed hyper-parameters."""
     rng = np.random.default_rng(14)
     x = np.linspace(0.0, 1.0, 30)[:, None]
     k = rng.binomial(10, 0.5 + 0.35 * np.sin(5 * x[:, 0]))
@@ -360,7 +360,7 @@ def test_groups_against_real_refits():
 
 
 def real_group(rows, group, windows, match):
-    """log P of a group by a process fitted to the others and windows of their residuals."""
+    """Return log P of a group by a process fitted to the others and windows of their residuals."""
     prior, theta, ways = match.best.problem.prior, match.best.theta, match.ways
     some, others = rows.taken(np.flatnonzero(group)), rows.taken(np.flatnonzero(~group))
     again = (settled(Problem(others, LOGIT, prior), theta),)
@@ -374,10 +374,10 @@ def real_group(rows, group, windows, match):
 
 @pytest.mark.parametrize("seed", [5, 6])
 def test_windows_of_groups_against_real_refits(seed):
-    """Days left out whole stay in nothing by which the residuals of others follow.
+    """Days left out whole must not affect how the residuals of others follow.
 
     Their own covariances are the largest: in the mean by which the others follow they would raise
-    the scores of all wide windows, by 1.5 where the seed is 5.
+    the scores of all wide windows, by 1.5 for seed 5.
     """
     rows, _ = days(300, seed, 12)
     match = contest((fit(rows, LOGIT),), rows)

@@ -1,4 +1,4 @@
-"""Evidence for monotone fields, against integrals over normal laws by others."""
+"""Evidence for monotone fields, against integrals of normal distributions by other libraries."""
 
 import numpy as np
 import pytest

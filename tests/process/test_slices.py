@@ -1,4 +1,4 @@
-"""Monotone fields on grids, against SciPy's interpolation and what monotone means."""
+"""Monotone fields on grids, against SciPy's interpolation and the definition of monotone."""
 
 import numpy as np
 import pytest

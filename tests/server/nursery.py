@@ -1,8 +1,8 @@
-"""Server processes that start at once: children of one that has imported everything.
+"""Server processes that start at once: children of a process that has imported everything.
 
-To import what a server needs takes longer than most tests and than a kill; a child that is forked
-afterwards has it. In all else it is a process as `python -m betafield` starts one, with its own
-standard output and environment.
+The imports of a server take longer than most tests and than a kill; a child forked afterwards has
+them. Otherwise it is like a process started by `python -m betafield`, with its own standard output
+and environment.
 """
 
 import array
@@ -19,7 +19,7 @@ import sys
 
 
 class Child:
-    """A process of the nursery, with what tests use of `subprocess.Popen`."""
+    """A process of the nursery, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(self, nursery, arguments, environment):
         self.args = [sys.executable, "-m", "betafield", *arguments]
@@ -33,11 +33,11 @@ class Child:
         self._alive = os.pidfd_open(self.pid)
 
     def poll(self):
-        """Return its status, None while it runs."""
+        """Return its exit status, None while it runs."""
         return self.returncode if self.returncode is not None else self._ended(0)
 
     def wait(self, timeout=None):
-        """Return its status once it has ended."""
+        """Return its exit status once it has ended."""
         if self.returncode is None and self._ended(timeout) is None:
             raise subprocess.TimeoutExpired(self.args, timeout)
         return self.returncode
@@ -55,7 +55,7 @@ class Child:
 
 
 class Nursery:
-    """The process whose children servers are; it ends with whoever started it."""
+    """The parent process of all servers; it ends with the process that started it."""
 
     def __init__(self):
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -73,7 +73,7 @@ class Nursery:
         self._process.wait()
 
     def call(self, request, descriptors):
-        """Return what the process answers."""
+        """Return the answer of the process."""
         some = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
         self._socket.sendmsg([json.dumps(request).encode()], some if descriptors else [])
         return json.loads(self._socket.recv(1 << 16))
@@ -112,7 +112,7 @@ def nurse(number):
 
 
 def _become(main, request, descriptors):
-    """Be a server, and never return."""
+    """Become a server, and never return."""
     status = 1
     with contextlib.suppress(BaseException):
         for target, descriptor in enumerate(descriptors, 1):

@@ -1,4 +1,4 @@
-"""A network that fails: a forwarder of connections that cuts them, at any byte, either way."""
+"""A failing network: a forwarder that cuts connections at any byte, in either direction."""
 
 import contextlib
 import random
@@ -7,7 +7,7 @@ import struct
 import threading
 from urllib.parse import urlsplit
 
-# A connection that is closed with this is cut off, not ended.
+# Closing a connection with this option resets it, instead of ending it properly.
 AT_ONCE = struct.pack("ii", 1, 0)
 
 
@@ -43,7 +43,7 @@ class Proxy:
             threading.Thread(target=self._copy, args=way, daemon=True).start()
 
     def _copy(self, source, target, limit):
-        """Copy bytes until one side ends, or until the limit while connections are cut."""
+        """Copy bytes until one side ends, or up to the limit while connections are cut."""
         passed = 0
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):

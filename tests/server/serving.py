@@ -1,4 +1,4 @@
-"""A real server process, a real PostgreSQL, and what a client needs to talk to them."""
+"""A real server process, a real PostgreSQL, and helpers for clients."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ DOTS = {
     "contexts": {"two": {"guess": 0.5, "lapse": 0.02}},
     "seed": 1,
 }
-# Quick to ask, whatever was told.
+# Quick to ask, whatever the outcomes.
 EVEN = {
     "name": "even",
     "space": {"x": [0, 1], "y": [-1, 1]},
@@ -38,18 +38,18 @@ EVEN = {
 }
 
 
-# Made once: it takes longer than many requests.
+# Made once, because it takes longer than many requests.
 SSL = ssl.create_default_context()
 
 
 class Server:
-    """A process that runs `betafield serve`, of the nursery."""
+    """A process of the nursery that runs `betafield serve`."""
 
     def __init__(self, *arguments, token=TOKEN, port=0, **environment):
         given = ["serve", *map(str, arguments), "--port", str(port)]
         self.process = Child(nursery(), given, environment_with(token, **environment))
         self.told = []
-        # Logs are read to their end when it stops; a pipe that is full would stop it.
+        # The log is drained into a file, because a full pipe would block the server.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._reader = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=self._log)
         while not self.told or not self.told[-1].startswith("stop "):
@@ -60,7 +60,7 @@ class Server:
         wait(lambda: httpx.get(f"{self.address}/docs", verify=SSL).status_code == 200)
 
     def log(self):
-        """Return what it wrote to standard error so far."""
+        """Return what it has written to standard error so far."""
         self.process.poll() is not None and self._reader.wait()
         self._log.seek(0)
         return self._log.read()
@@ -73,12 +73,12 @@ class Server:
         )
 
     def kill(self):
-        """End it as a crash would."""
+        """End it like a crash."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
-        """End it as an operator would, and return its status."""
+        """End it as an operator would, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
         self._reader.wait()
@@ -102,13 +102,13 @@ def environment_with(token, **more):
 
 
 def limited(server, size):
-    """Let no file of a server grow beyond a size, as a full disk would; None: let them grow."""
+    """Limit the size of a server's files, like a full disk; None: no limit."""
     most = resource.RLIM_INFINITY if size is None else size
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 
 def wait(is_so, seconds=60):
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(httpx.TransportError):
@@ -149,10 +149,10 @@ def rows_of(client, study):
 
 
 def replayed(definition, rows):
-    """Return an experiment that went through the same, each ask being asked again.
+    """Return an experiment with the same history, in which each ask is asked again.
 
-    That every trial lies where the experiment itself puts it shows that asks are a function of
-    the seed and the list of trials.
+    If every trial lies where the experiment itself puts it, asks are a function of the seed and the
+    list of trials.
     """
     study = Definition.of(definition)
     experiment, trials = study.experiment(), {}
@@ -189,12 +189,12 @@ def shared(rows):
 
 
 def outcome_at(values, number):
-    """Return an outcome that depends on where and which, so that a mix-up is seen."""
+    """Return an outcome that depends on the place and the number, so that mix-ups show."""
     return bool(np.random.default_rng(number).random() < next(iter(values.values())))
 
 
 class PostgreSQL:
-    """A PostgreSQL server in a folder of its own, reached by a socket there."""
+    """A PostgreSQL server in its own folder, reached by a socket there."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="bfpg", dir="/tmp"))
@@ -230,7 +230,7 @@ class PostgreSQL:
 
 
 def binary(program):
-    """Return where a program of PostgreSQL is; Debian keeps them out of the path."""
+    """Return the path of a PostgreSQL program; Debian keeps them out of PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
     return found[-1] if found else Path(shutil.which(program) or program)
 

@@ -1,4 +1,4 @@
-"""Who may do what: every route, method and kind of token, exactly as docs/server.md has it."""
+"""Permissions: every route, method and kind of token, exactly as in docs/server.md."""
 
 import re
 
@@ -13,7 +13,7 @@ KINDS = ("no token", "run", "view", "owner", "server")
 
 
 def table():
-    """Return who may use which route, by the documentation."""
+    """Return who may use which route, from the documentation."""
     text = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
     found = re.findall(r"^\| `(\w+) (/[^`]*)` \|(.*)\|$", text, re.MULTILINE)
     rows = {}
@@ -29,7 +29,7 @@ TABLE = table()
 
 @pytest.fixture(scope="module")
 def tokens(client, server):
-    """Tokens of every kind."""
+    """Return tokens of every kind."""
     made = created(client, DOTS, "guarded")
     other = created(client, DOTS, "other")
     ask(client, "guarded", n=2)
@@ -65,7 +65,7 @@ def test_the_table_has_every_route(client):
 
 
 def expected(method, route, kind):
-    """Return the status that the documentation promises; None: that of somebody who may."""
+    """Return the documented status; None if access is allowed."""
     if (method, route) not in TABLE:
         return 405
     allowed = TABLE[method, route]

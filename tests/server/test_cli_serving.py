@@ -1,4 +1,4 @@
-"""`betafield serve`, `tokens` and `backup` by their command lines, on a file that is served."""
+"""The commands `betafield serve`, `tokens` and `backup`, on a file that is being served."""
 
 import re
 import shutil
@@ -36,13 +36,13 @@ seed: 1
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the file of this module's server is."""
+    """Return the folder of this module's server."""
     return tmp_path_factory.mktemp("commands")
 
 
 @pytest.fixture(scope="module")
 def served(folder):
-    """A server that was started with a study."""
+    """Return a server started with a study."""
     (folder / "stripes.yaml").write_text(YAML)
     with Server(folder / "study.db", "--study", folder / "stripes.yaml") as running:
         yield running
@@ -50,7 +50,7 @@ def served(folder):
 
 @pytest.fixture
 def said(capsys):
-    """Return what a command wrote, if its status is as expected."""
+    """Return the output of a command, if its exit status is as expected."""
 
     def run(*arguments, status=0):
         assert main(list(map(str, arguments))) == status
@@ -61,7 +61,7 @@ def said(capsys):
 
 
 def facts(lines):
-    """Return the facts that a server tells when it starts."""
+    """Return the facts that a server prints at its start."""
     return dict(line.rsplit(" ", 1) for line in lines if "token" in line)
 
 

@@ -1,4 +1,4 @@
-"""The client against a real server, over a network that fails, with crashes on either side."""
+"""The client against a real server, over a failing network, with crashes on either side."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ NOWHERE = "http://127.0.0.1:9/studies/dots"
 
 
 class Study(client.Study):
-    """A study that the end of the test closes."""
+    """A study that is closed at the end of the test."""
 
     opened: ClassVar[list] = []
 
@@ -38,7 +38,7 @@ class Study(client.Study):
 
 @pytest.fixture(autouse=True)
 def closed():
-    """Close all studies of a test, whatever they keep."""
+    """Close all studies of a test, whatever is still in their journals."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -51,19 +51,19 @@ def name():
 
 
 def made(server, goal=None, space=SPACE, **options):
-    """Return a study that was created, by its owner."""
+    """Return a newly created study, as its owner."""
     goal, seed = goal or LevelSet(0.5), options.pop("seed", 3)
     options = {"name": name(), "strategy": "sobol", **options}
     return Study.create(server.address, TOKEN, space=space, goal=goal, seed=seed, **options)
 
 
 def reached(study, address, **options):
-    """Return the same study by another address, to ask and tell."""
+    """Return the same study at another address, to ask and tell."""
     return Study(f"{address}/studies/{study.name}", study.tokens["run"], **options)
 
 
 def answered(trial):
-    """Return an outcome that depends on which trial it is."""
+    """Return an outcome that depends on the trial."""
     return bool(np.random.default_rng(trial.id).random() < trial["x"])
 
 
@@ -76,12 +76,12 @@ def played(one, n):
 
 
 def common(rows):
-    """Return what an experiment knows of trials, too."""
+    """Return the fields of trials that an experiment has too."""
     names = ("x", "id", "state", "success", "context", "why")
     return [{name: row[name] for name in names} for row in rows]
 
 
-# As an experiment -----------------------------------------------------------------------------
+# Like an experiment ---------------------------------------------------------------------------
 
 
 def test_a_study_asks_and_tells_what_an_experiment_would(server):
@@ -169,7 +169,7 @@ def test_what_is_told_twice_counts_once_and_the_first_stands(server):
         assert [row["success"] for row in study.trials()] == [True]
 
 
-# What is refused ------------------------------------------------------------------------------
+# Refusals -------------------------------------------------------------------------------------
 
 
 def test_tokens_allow_what_their_role_allows(server):
@@ -266,7 +266,7 @@ def test_tokens_are_not_shown():
     assert "secret" not in str(told.value)
 
 
-# Networks that fail ---------------------------------------------------------------------------
+# Failing networks -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path):
         one.ask()
     with pytest.warns(UserWarning, match="2 outcomes are kept"):
         one.close()
-    # Who waits goes on by itself when the server is back.
+    # A waiting client continues by itself when the server is back.
     patient, found = reached(study, first.address, patience=300), []
     waiting = threading.Thread(target=lambda: found.append(patient.ask()))
     waiting.start()
@@ -410,11 +410,11 @@ def test_a_token_that_is_wrong_loses_nothing(server, tmp_path):
     assert study.status()["told"] == 1
 
 
-# Answers of others ----------------------------------------------------------------------------
+# Answers that are not the server's ------------------------------------------------------------
 
 
 class Portal(BaseHTTPRequestHandler):
-    """Answers everything in the same way, as a network does that asks for a login."""
+    """Answers every request in the same way, like a network that asks for a login."""
 
     answers = ()
 
@@ -437,7 +437,7 @@ class Portal(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def portal():
-    """What answers, and its address."""
+    """Return the answers of a portal, and its address."""
     kind = type("Own", (Portal,), {"answers": []})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), kind) as server:
         server.daemon_threads = True

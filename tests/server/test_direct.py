@@ -1,4 +1,4 @@
-"""The short way of frequent requests answers what the long way answers."""
+"""The short path of frequent requests gives the same answers as the long one."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ from betafield.server.storage import Store
 from betafield.server.studies import Studies
 from betafield.server.tokens import Tokens
 
-# A request with a query takes the long way, which has no use for it.
+# A request with a query string takes the long path, which ignores it.
 LONG = "?long"
-# Each is sent to two studies that are otherwise the same, by one way and by the other.
+# Each is sent to two otherwise equal studies, by one path and by the other.
 TEXTS = st.sampled_from([None, "a", "", "x" * 300, "a\x00", 3, "\ud800"])
 CONTEXTS = st.sampled_from([None, "two", "none", [0.5, 1.0], [0.5], {}])
 SUCCESS = st.sampled_from([True, False, True, False, None, 1, "true"])
@@ -35,7 +35,7 @@ ASKS = st.fixed_dictionaries(
 )
 OUTCOMES = st.fixed_dictionaries({"success": SUCCESS}, optional={"context": CONTEXTS, **ODD})
 POINTS = st.sampled_from([{"x": 0.5}, {"x": 1}, {"x": 2}, {"y": 1}, {"x": "0.5"}, {}, None, [1]])
-# Of a study with levels: right and wrong names, numbers, texts, and what is neither.
+# For a study with levels: right and wrong names, numbers, texts, and neither.
 EYES = {**DOTS, "space": {"x": [0, 1], "eye": ["left", "right"]}, "strategy": "sobol"}
 LEVELS = st.sampled_from(["left", "right", "up", "", "left\x00", 0, True, None, ["left"], "\ud800"])
 SEEN = st.fixed_dictionaries({"x": st.sampled_from([0.5, 1, "left"])}, optional={"eye": LEVELS})
@@ -43,7 +43,7 @@ TOLD = st.fixed_dictionaries(
     {"values": POINTS, "success": SUCCESS}, optional={"context": CONTEXTS, "key": TEXTS, **ODD}
 )
 NUMBERS = ("0", "1", "2", "3", "00", "700", "9" * 16, "-1")
-# Mostly what a client sends, so that the short way is taken.
+# Mostly what clients send, so that the short path is taken.
 PLAIN = st.one_of(
     st.tuples(st.just("asks"), st.sampled_from([{}, {"n": 2}, {"key": "k"}, {"key": "l"}])),
     st.tuples(st.just("trials"), st.just({"values": {"x": 0.5}, "success": True})),
@@ -69,13 +69,13 @@ REQUESTS = st.one_of(
 
 @pytest.fixture(scope="module")
 def twins(client):
-    """Tokens of two studies that differ in their names only."""
+    """Return tokens of two studies that differ in their names only."""
     return {name: created(client, DOTS, name) for name in ("short-way", "long--way")}
 
 
 @pytest.fixture(scope="module")
 def levelled(client):
-    """Tokens of two studies with levels that differ in their names only."""
+    """Return tokens of two studies with levels that differ in their names only."""
     return {name: created(client, EYES, name) for name in ("short-eyes", "long--eyes")}
 
 
@@ -104,7 +104,7 @@ def test_both_ways_answer_the_same_about_levels(client, levelled, sent):
 
 
 def require_same_answers(client, twins, sent, role="run", kind="application/json", key=None):
-    """Send the same to both studies, by the short way and by the long one."""
+    """Send the same to both studies, by the short path and by the long one."""
     (path, content), answers = sent, []
     for name, way in zip(twins, ("", LONG), strict=True):
         headers = {"Authorization": f"Bearer {twins[name].get(role, 'bf_wrong')}"}

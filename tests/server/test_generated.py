@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI document: none makes the server fail."""
+"""Requests generated from the OpenAPI document: none makes the server fail."""
 
 import hypothesis
 import pytest
@@ -6,7 +6,7 @@ import schemathesis
 from schemathesis.checks import CHECKS, not_a_server_error
 from tests.server.serving import EVEN, TOKEN, created
 
-# Streams that do not end, and pages that hold what others have sent.
+# Endless streams, pages with data sent by others, and stopping the study.
 LEFT_OUT = r"/events$|/dashboard$|/stop$|/resume$"
 
 

@@ -1,4 +1,4 @@
-"""The client's journal: what was kept is there, whatever happened while it was written."""
+"""The client's journal: what was stored stays, whatever happens during writes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What docs/live.md says, and the PsychoPy handler, against a real server."""
+"""The claims of docs/live.md, and the PsychoPy handler, against a real server."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""The dashboard and the example as people meet them: a real server, a real Chromium."""
+"""The dashboard and the example as people see them: a real server, a real Chromium."""
 
 import html
 import re
@@ -26,7 +26,7 @@ OPTIONS = [
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 HOSTILE_LEVEL = "<img src=x onerror=alert(3)> %{x}"
 HOSTILE = "<script>alert(1)</script> %{y} <b>"
-# Milliseconds until something must have come about.
+# Milliseconds within which something must happen.
 PATIENCE = 240_000
 
 
@@ -36,7 +36,7 @@ def browser():
 
 
 class Visitor:
-    """A page, and all that went wrong on it or left for another address."""
+    """A page, with everything that went wrong on it or went to another address."""
 
     def __init__(self, browser, viewport=DESK, **options):
         touch = viewport is PHONE
@@ -57,7 +57,7 @@ class Visitor:
         return self
 
     def drawn(self, told):
-        """Wait until so many trials are in the picture."""
+        """Wait until this many trials are in the picture."""
         self.page.wait_for_selector(f"html[data-drawn='{told}']", state="attached")
         return self
 
@@ -78,7 +78,7 @@ class Visitor:
 
 @pytest.fixture
 def visit(browser):
-    """Open pages that are closed in the end."""
+    """Open pages, and close them at the end."""
     opened = []
 
     def visitor(viewport=DESK, **options):
@@ -91,7 +91,7 @@ def visit(browser):
 
 
 def made(server, space, goal=None, name=None, **options):
-    """Return a study of a quick model, by its owner."""
+    """Return a study of a quick model, as its owner."""
     study = Study.create(
         server.address,
         TOKEN,
@@ -137,7 +137,7 @@ def test_the_dashboard_is_live(line, server, visit):
     believed = line.posterior(grid=len(before))
     np.testing.assert_allclose(before, believed["mean"], atol=1e-9)
     assert visitor.fits()
-    # Somebody else tells a trial: the page follows by itself.
+    # Somebody else tells a trial: the page updates by itself.
     play(line, 1, np.random.default_rng(1), who="cleo")
     visitor.drawn(13)
     assert visitor.text("told") == "13"
@@ -232,7 +232,7 @@ def test_a_level_is_chosen_above_the_figures(server, visit):
         assert page.locator("img, iframe, object, [onerror]").count() == 0
         assert visitor.fits()
         assert visitor.troubles == []
-        # The script for browsers passes names of levels on.
+        # The script for browsers passes on names of levels.
         page.goto(f"{server.address}/examples/two-alternatives?study={study.name}")
         values = page.evaluate(
             """async ([url, token, eye]) => {
@@ -300,7 +300,7 @@ def test_pages_say_what_a_study_is_for(kind):
 
 # The example ----------------------------------------------------------------------------------
 
-# Which disc varies more: that is what an observer sees.
+# Observers judge which disc varies more.
 SEEN = """() => ["left", "right"].map((id) => {
     const canvas = document.getElementById(id);
     const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -311,7 +311,7 @@ SEEN = """() => ["left", "right"].map((id) => {
 
 
 def observed(page, answer):
-    """Answer a trial as somebody who sees well."""
+    """Answer a trial like somebody who sees well."""
     page.wait_for_selector("#choose-left:not([disabled])")
     left, right = page.evaluate(SEEN)
     answer("left" if left > right else "right")
@@ -367,7 +367,7 @@ def test_answers_survive_a_network_that_fails_and_a_page_that_is_left(server, vi
         assert found == [[0, 1, 2, 3, 4, 5], 0]
         assert proxy.cut > 2
         assert [row["success"] for row in study.trials()] == [True, False] * 3
-        # What could not be sent is in the browser, and sent by whoever opens the study again.
+        # Unsent outcomes stay in the browser, and are sent when the study is opened again.
         proxy.is_cutting = False
         kept = page.evaluate(
             """async ([name, token]) => {

@@ -1,4 +1,4 @@
-"""The promise: what was answered is there after any crash, once, and asks go on as they would."""
+"""The guarantee: acknowledged data survive any crash, once, and asks continue as they would."""
 
 import random
 import sqlite3
@@ -40,7 +40,7 @@ from betafield.server.definitions import Definition
 from betafield.server.storage import Store
 from betafield.server.studies import Studies
 
-# Learning many at once -----------------------------------------------------------------------
+# Learning in batches -------------------------------------------------------------------------
 
 CONTEXTS = [None, [0.5, 1.0], [0.1, 0.8], [0.0, 0.3, 1.0]]
 
@@ -122,7 +122,7 @@ def test_the_next_trial_is_sought_once_after_each_outcome():
 
 
 class Load:
-    """People who ask and tell until the server is gone, and remember what was answered."""
+    """Clients that ask and tell until the server is gone, and remember the answers."""
 
     def __init__(self, server, study, people, before=None):
         self.answered, self.asked = (before.answered, before.asked) if before else ({}, {})
@@ -135,7 +135,7 @@ class Load:
             thread.start()
 
     def end(self):
-        """Wait until everybody has noticed."""
+        """Wait until all clients have noticed."""
         self._ended.set()
         for thread in self._threads:
             thread.join()
@@ -158,7 +158,7 @@ class Load:
         self.answered[trial["id"]] = success
 
     def _insist(self, send):
-        """Return the answer to a request, which is sent again while the database is away."""
+        """Return the answer to a request, which is repeated while the database is away."""
         while (answer := send()).status_code == 503:
             time.sleep(0.1)
         assert answer.status_code == 200, answer.text
@@ -166,7 +166,7 @@ class Load:
 
 
 def require_kept(rows, load):
-    """Raise unless all that was answered is in the rows, once and as it was answered."""
+    """Raise unless everything acknowledged is in the rows, once and unchanged."""
     assert [row["id"] for row in rows] == list(range(len(rows)))
     told = {row["id"]: row["success"] for row in rows if row["state"] == "told"}
     assert load.answered.items() <= told.items()
@@ -207,7 +207,7 @@ def test_two_processes_share_one_postgresql(postgresql):
         second.client() as two,
     ):
         made = created(one, EVEN, "shared")
-        with second.client(made["run"]) as runner:  # the other process has yet to hear of it
+        with second.client(made["run"]) as runner:  # the other process does not know of it yet
             assert runner.get("/studies/shared/status").status_code == 403
         trials = ask(one, "shared", n=2, key="k")
         assert ask(two, "shared", n=2, key="k") == trials
@@ -269,7 +269,7 @@ def test_a_full_disk_is_told_and_what_follows_goes_on(tmp_path):
 
 
 def read_only(connection, _):
-    """Make a connection read-only: root may write to files that are so."""
+    """Make a connection read-only, because root may write to read-only files."""
     connection.execute("PRAGMA query_only=1")
 
 
@@ -347,7 +347,7 @@ def test_only_this_machine_is_served_without_a_token():
     assert checked(Served("study.db", host="0.0.0.0", token=TOKEN)).port == 8000
 
 
-# People who go away ----------------------------------------------------------------------------
+# Clients that disconnect -----------------------------------------------------------------------
 
 
 def test_whoever_goes_away_before_an_answer_holds_up_nobody(tmp_path):
@@ -365,8 +365,8 @@ def test_whoever_goes_away_before_an_answer_holds_up_nobody(tmp_path):
         first = study.submit(slow)
         assert begun.wait(60)
         waiting = study.submit(lambda state: state.head)
-        assert waiting.cancel()  # it waits: nothing has been done for it
-        assert not first.cancel()  # it is being done
+        assert waiting.cancel()  # it is waiting, and nothing has been done for it
+        assert not first.cancel()  # it is in progress
         goes_on.set()
         assert first.result(60) == 0
         assert study.submit(lambda state: state.head).result(60) == 0

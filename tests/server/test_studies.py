@@ -1,4 +1,4 @@
-"""Studies over HTTP: asked, told, retried, timed out, as the experiment itself would."""
+"""Studies over HTTP: asks, outcomes, retries and timeouts, as in the experiment itself."""
 
 import csv
 import io

@@ -23,7 +23,7 @@ from betafield.server.studies import Studies
 SPACE = {"x": [0, 1], "eye": ["left", "right"]}
 POINTS = [{"x": 0.2, "eye": "left"}, {"x": 0.8, "eye": "right"}, {"x": 0.5, "eye": "right"}]
 EYES = {"name": "eyes", "space": SPACE, "goal": {"kind": "Compare", "points": POINTS}, "seed": 1}
-# Trials after which an ask depends on what was told.
+# The number of trials after which an ask depends on the outcomes.
 ENOUGH = 4
 PEOPLE = {
     "name": "people",
@@ -35,12 +35,12 @@ PEOPLE = {
 
 
 def success(values):
-    """Return an outcome for which it matters which level it was."""
+    """Return an outcome that depends on the level."""
     return values["x"] > (0.3 if values["eye"] == "left" else 0.7)
 
 
 def play(client, name, n):
-    """Ask for n trials, tell them, and return the experiment that went through the same."""
+    """Ask for n trials, tell them, and return an experiment with the same history."""
     local = Experiment(SPACE, Compare(POINTS), random_state=1)
     for asked, trial in zip(ask(client, name, n=n), local.ask(n), strict=True):
         assert (asked["values"], asked["why"]) == (dict(trial), trial.why)

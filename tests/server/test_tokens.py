@@ -1,4 +1,4 @@
-"""Tokens as a server knows them: never older than what it was last told to read."""
+"""A server's tokens: never older than its latest reading."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ from betafield.server.tokens import Tokens
 
 
 class Lagging(Store):
-    """A store in which a thread named "late" has read, but is held before it goes on."""
+    """A store in which a thread named "late" is paused after reading."""
 
     def __init__(self, path):
         self.has_read, self.may_go_on = threading.Event(), threading.Event()
@@ -36,7 +36,7 @@ def test_a_read_that_began_before_a_study_was_made_does_not_forget_its_tokens(tm
     made = Studies(store).create(Definition.of(DOTS))["tokens"]
     newer = threading.Thread(target=known.refresh)
     newer.start()
-    newer.join(1.0)  # it waits for the late one; if it did not, it would be through by now
+    newer.join(1.0)  # it waits for the late one, and would otherwise be done by now
     store.may_go_on.set()
     late.join()
     newer.join()

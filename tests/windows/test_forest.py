@@ -9,7 +9,7 @@ from betafield.windows import Brute, Forest, Places, Shifts, Standing
 from betafield.windows.base import concatenate, metric_code
 from betafield.windows.forest import Limits
 
-# Indexes of a few places are kept apart, so that small forests have many trees.
+# Indexes of a few places are kept separate, so that small forests have many trees.
 SMALL = Limits(small=2)
 
 
@@ -31,7 +31,7 @@ def sizes(forest):
 
 
 def grown(forest, batches):
-    """The batches inserted one by one, each indexed at once as if a query had come."""
+    """Insert the batches one by one, each indexed at once as if after a query."""
     for b in batches:
         forest = forest.insert(copied(b))
         assert forest.indexes
@@ -113,7 +113,7 @@ def test_few_rows_wait_however_large_their_batches():
 
 @st.composite
 def crowds(draw):
-    """Draw a few places, all but one of them too near each other for the grid of the codes."""
+    """Draw a few places, all but one of them too close together for the grid of the codes."""
     d = draw(st.integers(1, 7))
     near = draw(st.lists(st.tuples(*[st.integers(0, 2)] * d), min_size=1, max_size=6, unique=True))
     return np.array([*near, (1e13,) * d], dtype=np.float64).T
@@ -192,7 +192,7 @@ def test_no_queries_have_no_sums(d):
 
 
 class Counted:
-    """An index that counts how often it is asked."""
+    """An index that counts its queries."""
 
     def __init__(self, index):
         self.index, self.asked = index, 0

@@ -14,12 +14,12 @@ from betafield.windows.base import CHEBYSHEV, EUCLIDEAN, MANHATTAN, concatenate,
 from betafield.windows.kdtree import LEAF, LEAF_SIZE
 
 METRICS = [EUCLIDEAN, CHEBYSHEV, MANHATTAN]
-# By kernels, however few queries there are, and without.
+# With kernels, however few queries there are, and without.
 FEW = [-1, line.FEW]
 
 
 def generated(seed, n, d, step=None, most=2):
-    """Places with random counts; on a grid of this step there are many duplicates."""
+    """Return places with random counts; on a grid of this step there are many duplicates."""
     rng = np.random.default_rng(seed)
     axes = rng.uniform(size=(d, n))
     if step is not None:
@@ -77,7 +77,7 @@ def test_brute_is_the_definition_where_float_arithmetic_is_exact(metric, seed, d
 def test_an_index_sums_as_brute_does(few, metric, seed, d, n, step, radius, most):
     places = generated(seed, n, d, step, most)
     metric = metric if d > 1 else CHEBYSHEV
-    # Queries at the places themselves too: those at exactly the radius decide.
+    # Queries at the places themselves too, where distances equal the radius exactly.
     queries = np.concatenate([generated(seed + 1, 5, d, step).axes.T, places.axes.T[:10]])
     brute, index = Brute.build(copied(places), metric), kind(d).build(copied(places), metric)
     index = replace(index, few=few) if d == 1 else index
@@ -203,7 +203,7 @@ def test_yes_and_no_take_a_byte_a_place():
 
 @pytest.mark.parametrize("d", [1, 3])
 def test_many_places_with_one_code_are_split_by_number(d):
-    # All but one lie in one cell of the grid: halves are the only split left.
+    # All but one lie in one cell of the grid, so only splits into halves are left.
     axes = np.concatenate([np.linspace(0, 1e-9, 500)[None].repeat(d, 0), np.full((d, 1), 1e9)], 1)
     places = Places(axes, np.ones((1, 501), dtype=np.int64))
     expected = Brute.build(copied(places), CHEBYSHEV).sums(np.zeros((1, d)), 5e-10)

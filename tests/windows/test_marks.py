@@ -1,4 +1,4 @@
-"""Distorted trials in indexes and forests, against `Brute`, which asks `lattice` for each."""
+"""Distorted trials in indexes and forests, against `Brute`, which uses `lattice` for each."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from betafield.windows.kdtree import LEAF_SIZE
 
 
 def generated(seed, n, d, *, sized=False, step=None, most=3, widest=5.0):
-    """Places some of which have distorted trials, at points of a grid if there is a step."""
+    """Return places, some with distorted trials, on a grid if there is a step."""
     rng = np.random.default_rng(seed)
     axes = rng.uniform(size=(d, n))
     values = rng.laplace(size=n).clip(-widest, widest)

@@ -9,7 +9,7 @@ from betafield.windows.zorder import codes, visiting_order
 
 
 def interleaved(cells, bits):
-    """Bits from the highest, the first axis first."""
+    """Interleave bits from the highest, first axis first."""
     code = 0
     for bit in reversed(range(bits)):
         for cell in cells:

@@ -1,10 +1,10 @@
-"""What others would use: the methods that the paper compares with, under the same API.
+"""Baselines: the methods that the paper compares with, under the same API.
 
     ContinuousCorrelatedBeta  a fixed kernel in place of a window that shrinks with the trials
     RadiusNeighbors           the share of successes in the window, without prior or posterior
     LogisticGP                a Gaussian process of log-odds, whose cost grows as t³
 
-All are for two classes, and measure in the features' own units.
+All are for two classes, and measure distances in the features' own units.
 """
 
 from betafield.baselines.ccbp import ContinuousCorrelatedBeta

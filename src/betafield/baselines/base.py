@@ -1,4 +1,4 @@
-"""What the baselines share: two classes, and a failed fit that leaves the model as it was."""
+"""Shared by the baselines: two classes, and a failed fit that leaves the model unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield.posteriors.base import blocks as slices
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 
-# How many numbers are held at once, however many trials and points there are.
+# The most numbers held in memory at once, however many trials and points there are.
 BLOCK = 1 << 21
 
 
@@ -35,14 +35,14 @@ class TwoClasses(ClassifierMixin, BaseEstimator):
     n_trials_: int
 
     def _observed(self, X: Any, y: Any) -> Observed:
-        """Return trials, validated. Nothing is noted yet: what comes after may fail."""
+        """Return validated trials. Nothing is stored yet, because later steps may fail."""
         points, features = trials.first_points(type(self).__name__, X)
         outcome = trials.labels(y, len(points))
         classes = _two_classes(outcome)
         return Observed(points, trials.outcomes(outcome, classes)[1], features, classes)
 
     def _note(self, seen: Observed) -> None:
-        """Note what is known of trials from which all was learned."""
+        """Store the learned attributes, once the fit has succeeded."""
         self.classes_ = seen.classes
         self.n_features_in_, names = seen.features.number, seen.features.names
         self.n_trials_ = len(seen.points)
@@ -67,7 +67,7 @@ def both(success: Floats) -> Floats:
 
 
 def blocks(n_points: int, n_trials: int) -> list[slice]:
-    """Cut points into blocks that all trials can be compared with at once.
+    """Cut points into blocks small enough to be compared with all trials at once.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def blocks(n_points: int, n_trials: int) -> list[slice]:
 
 
 def _two_classes(y: Labels) -> Labels:
-    """Return the sorted classes of y, which must be two."""
+    """Return the sorted classes of y; raise unless there are two."""
     classes = np.unique(y)
     if len(classes) < 2:
         found = f"only one class, {classes.tolist()}" if len(classes) else "no class"

@@ -16,13 +16,13 @@ from betafield.posteriors import Beta
 class ContinuousCorrelatedBeta(TwoClasses):
     """Beta posteriors from trials weighted by a fixed squared-exponential kernel.
 
-    The Continuous Correlated Beta Process of Goetschalckx, Poupart and Hoey (2011): a trial at
-    x_i counts at x for
+    The Continuous Correlated Beta Process of Goetschalckx, Poupart and Hoey (2011): at x, a trial
+    at x_i has the weight
 
         K(x, x_i) = exp(−‖x − x_i‖² / 2ℓ²),
 
     and π̃(x) ~ Beta(α(x) + Σ_i K s_i, β(x) + Σ_i K (1 − s_i)). The kernel does not narrow as
-    trials come in, so that its posterior becomes ever surer of π smoothed by K rather than of π.
+    trials come in, so the posterior concentrates on π smoothed by K rather than on π.
     A query costs O(t).
 
     Parameters
@@ -39,13 +39,13 @@ class ContinuousCorrelatedBeta(TwoClasses):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
     n_trials_ : int
         Trials seen, t.
 
     Examples
     --------
-    A success here, and a failure at the distance at which it counts for half:
+    A success at the query, and a failure at the distance at which it counts for half:
 
     >>> import numpy as np
     >>> from betafield.baselines import ContinuousCorrelatedBeta
@@ -96,9 +96,9 @@ class ContinuousCorrelatedBeta(TwoClasses):
         return sums
 
     def _kernel(self, points: Floats) -> Floats:
-        """Return K of every point and every trial, in the memory of one such array."""
+        """Return K for all pairs of points and trials, in the memory of one such array."""
         K: Floats = cdist(points, self._points_)
-        with np.errstate(over="ignore", under="ignore"):  # K is then 0, as it should be
+        with np.errstate(over="ignore", under="ignore"):  # K is then 0, which is right
             K /= float(self.length_scale)
             np.square(K, out=K)
             K *= -0.5

@@ -1,21 +1,20 @@
 """LogisticGP: a Gaussian process of log-odds, by Laplace's approximation.
 
 Algorithms 3.1, 3.2 and 5.1 of Rasmussen and Williams, Gaussian Processes for Machine Learning
-(2006), the lines of which are named beside the statements that do them. Four things are done in
-another way, to the same results:
+(2006); comments give their line numbers. Four things are done differently, with the same results:
 
-- Newton's steps are taken in a = K⁻¹f, from the residual of its equation, and halved until they
-  gain: f is then K a, and no system in K, which is nearly singular, is ever solved.
+- Newton's steps are taken in a = K⁻¹f, from the residual of its equation, and halved until
+  the objective does not fall: f is then K a, and no system in the nearly singular K is ever solved.
 - The mean at new points is read off the last step, (L⁻¹ W½ k)ᵀ (L⁻¹ W½ z) with B = L Lᵀ and
-  z = f + W⁻¹ ∇ log p(y | f), rather than as kᵀa: where many trials share a point, the terms of kᵀa
-  are large and cancel, and how they are added up would decide the result.
-- The diagonal of the posterior covariance Σ = (K⁻¹ + W)⁻¹ is read off B⁻¹, B = I + W½ K W½, for
+  z = f + W⁻¹ ∇ log p(y | f), rather than as kᵀa: if many trials share a point, the terms of kᵀa
+  are large and cancel, and the order of summation would decide the result.
+- The diagonal of the posterior covariance Σ = (K⁻¹ + W)⁻¹ is read off B⁻¹, B = I + W½ K W½, because
   W½ Σ W½ = I − B⁻¹, which saves line 8 of 5.1.
 - The derivative along every length scale is a sum of H_ij (x_ik − x_jk)², with one H for all,
   which saves a matrix per feature.
 
-Products of matrices are left to SciPy's BLAS where it factors matrices, too: the threads of
-NumPy's would wait for work at the expense of those that do it.
+Matrix products use SciPy's BLAS, like the factorisations: NumPy has threads of its own, which would
+compete with SciPy's while they wait for work.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ from betafield import checks, distorted, trials
 from betafield.baselines.base import Floats, Labels, TwoClasses, blocks, both
 from betafield.baselines.logit_normal import LogitNormal
 
-# Starts of the search: the length scales as shares of the features' ranges, and the amplitude.
-# From one start alone, narrow peaks among many failures may be taken for a constant.
+# Starting points of the search: length scales as fractions of the features' ranges, and amplitude.
+# From a single start, the search may take narrow peaks among many failures for a constant.
 STARTS = ((0.1, 1.0), (0.5, 1.0))
-# The search ends where a step gains less than this share of the log likelihood.
+# The search ends when a step gains less than this fraction of the log-likelihood.
 GAIN = 1e-8
-# Newton's steps end where the squared distance to the mode, in posterior deviations, is below
-# this; the log likelihood is then right to about 1e-9. Five or six are usual, 60 were needed at
-# amplitudes above 1,000.
+# Newton's method ends when the squared distance to the mode, in posterior standard deviations, is
+# below this; the log-likelihood is then accurate to about 1e-9. Five or six steps are usual; 60
+# were needed at amplitudes above 1,000.
 DISTANCE, MOST_STEPS, MOST_HALVINGS = 1e-18, 500, 30
-# The variance left by t trials is 4/t at least, and is taken off amplitude², which must not be so
-# large that nothing but its rounding is left. Log-odds of a tenth of this are certain as floats.
-# Amplitudes so small that their squares vanish would leave no variance at all.
+# The variance left by t trials is at least 4/t, and is computed as a difference from amplitude²,
+# which must not be so large that only rounding errors remain. Log-odds of a tenth of this are
+# certain in floating point. Amplitudes whose squares underflow would leave no variance at all.
 LOWEST, HIGHEST = 1e-100, 1e4
 
 
@@ -60,24 +59,23 @@ class LogisticGP(TwoClasses):
 
         k(x, x') = amplitude² exp(−½ Σ_k ((x_k − x'_k) / ℓ_k)²).
 
-    The posterior of f at the trials is replaced by the normal law with its mode and the curvature
-    there; that of π is then `LogitNormal`. Length scales and amplitude are those with the highest
+    The posterior of f at the trials is approximated by the normal distribution with its mode and
+    the curvature there; that of π is then `LogitNormal`. Length scales and amplitude maximise the
     approximate marginal likelihood. Time grows as t³ and memory as t².
 
-    Contexts become features: of the two coefficients of each trial, those that are not the same
-    for all trials, after the features of X. What a context means for success is thus learned from
-    the trials rather than known.
+    Contexts become features, after those of X: of the two coefficients per trial, those that are
+    not the same for all trials. The effect of a context is thus learned rather than known.
 
     Parameters
     ----------
     length_scale : float, array of shape (D,) or None, default=None
-        ℓ of all D features, contexts among them, in their units. None: learned, one per feature.
+        ℓ of all D features, including contexts, in their units. None: learned, one per feature.
     amplitude : float or None, default=None
-        Standard deviation of the log-odds before any trial, up to 10,000. None: learned.
+        Prior standard deviation of the log-odds, up to 10,000. None: learned.
     length_scale_bounds : (low, high), default=(0.01, 100.0)
-        Between which length scales are learned, as multiples of the range of each feature.
+        Bounds of learned length scales, as multiples of the range of each feature.
     amplitude_bounds : (low, high), default=(0.01, 100.0)
-        Between which the amplitude is learned.
+        Bounds of a learned amplitude.
 
     Attributes
     ----------
@@ -86,7 +84,7 @@ class LogisticGP(TwoClasses):
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
     n_trials_ : int
         Trials seen, t.
     length_scale_ : array of shape (D,)
@@ -94,7 +92,7 @@ class LogisticGP(TwoClasses):
     amplitude_ : float
         The amplitude in use.
     log_marginal_likelihood_value_ : float
-        Laplace's approximation of log P(y | X) with these.
+        Laplace's approximation of log P(y | X) at these values.
 
     Examples
     --------
@@ -136,9 +134,9 @@ class LogisticGP(TwoClasses):
         Parameters
         ----------
         X : array or dataframe of shape (t, d)
-            Where the trials were made.
+            The points of the trials.
         y : array of shape (t,)
-            How each ended: two classes.
+            The outcome of each: two classes.
         context : array of shape (t, 2), (1, 2) or (2,), default=None
             Success probability of each trial at π = 0 and at π = 1, see `betafield.contexts`.
         """
@@ -161,10 +159,9 @@ class LogisticGP(TwoClasses):
         Parameters
         ----------
         X : array or dataframe of shape (m, d)
-            Where to ask.
+            The points to query.
         context : array of shape (2,) or (m, 2), default=(0, 1)
-            Under which circumstances, for all rows or for each. It counts where contexts varied
-            among the trials.
+            The context for all rows, or for each. It matters only if contexts varied in training.
         """
         check_is_fitted(self)
         points = trials.points(self, X, reset=False)
@@ -183,10 +180,10 @@ class LogisticGP(TwoClasses):
         """Return the class with the highest posterior mean; the first one in case of a tie."""
         return self._chosen(self.predict_proba(X, context))
 
-    # Inside.
+    # Private.
 
     def _latent(self, asked: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of f at some points: algorithm 3.2, lines 4 to 6."""
+        """Return the mean and variance of f at points: algorithm 3.2, lines 4 to 6."""
         near = _covariance(asked, self._points_, self.length_scale_, self.amplitude_)
         near *= self._mode_.root
         explained = solve_triangular(
@@ -223,7 +220,7 @@ class LogisticGP(TwoClasses):
         checks.require_all(good, "amplitude_bounds", ends, rule)
 
 
-# What is given -------------------------------------------------------------------------------
+# Arguments -----------------------------------------------------------------------------------
 
 
 def _ends(context: Any, n_rows: int) -> Floats:
@@ -240,7 +237,7 @@ def _ends(context: Any, n_rows: int) -> Floats:
 
 
 def _given_length_scale(length_scale: Any, D: int) -> Floats | float:
-    """Return the length scales as given, NaN where they are to be learned."""
+    """Return the length scales as given, NaN if they are to be learned."""
     if length_scale is None:
         return np.nan
     rule = (
@@ -254,7 +251,7 @@ def _given_length_scale(length_scale: Any, D: int) -> Floats | float:
 
 
 def _require_finite(points: Floats, length_scale: Floats) -> None:
-    """Raise unless points are finite in units of the length scales given."""
+    """Raise unless points are finite in units of the given length scales."""
     with np.errstate(over="ignore"):
         good = ~np.isinf(points / length_scale).any(axis=0)
     rule = "the points must be finite in units of it"
@@ -274,7 +271,7 @@ def _check_bounds(name: str, bounds: Any) -> Floats:
 def _searched(evidence: Evidence, given: Floats, starts: list[Floats], bounds: Floats) -> Floats:
     """Return the length scales and the amplitude with the highest likelihood found.
 
-    By L-BFGS-B on the logarithms of those that are not given, from every start.
+    L-BFGS-B runs on the logarithms of those that are not given, from every start.
     """
     free = np.isnan(given)
     low, high = np.log(bounds[free]).T
@@ -312,7 +309,7 @@ class Evidence:
 
     Examples
     --------
-    Two trials so far apart that each is worth as much as one alone:
+    Two trials so far apart that they are independent:
 
     >>> import numpy as np
     >>> far = Evidence(np.array([[0.0], [9.0]]), np.array([True, False]))
@@ -325,23 +322,23 @@ class Evidence:
     def __init__(self, points: Floats, success: npt.NDArray[np.bool_]) -> None:
         self.points = points
         self.success = success
-        # Of the last mode found: the next one is not far from it.
+        # From the last mode found, which is close to the next one.
         self.dual = np.zeros(len(points))
 
     def mode(
         self, length_scale: Floats, amplitude: float, steps: int = MOST_STEPS
     ) -> tuple[Floats, Mode]:
-        """Return the covariance of the trials and the mode of f, after so many steps at most."""
+        """Return the covariance of the trials and the mode of f, after at most this many steps."""
         K = _covariance(self.points, self.points, length_scale, amplitude)
         mode = _mode(K, self.success, self.dual, steps)
         self.dual = mode.dual
         return K, mode
 
     def log_likelihood(self, scales: Floats) -> tuple[float, Floats]:
-        """Return the value and its derivative by the logarithms of ℓ_1, …, ℓ_D and amplitude."""
+        """Return the value and its derivatives by the logarithms of ℓ_1, …, ℓ_D and amplitude."""
         K, mode = self.mode(scales[:-1], float(scales[-1]))
         H = _slopes(K, mode)
-        # Centred, so that the terms that cancel in squared differences are no larger than these.
+        # Centred, to keep the terms that cancel in squared differences small.
         x = (self.points - self.points.mean(axis=0)) / scales[:-1]
         squares = (H.sum(axis=0) + H.sum(axis=1)) @ (x * x)
         along = squares - 2.0 * (x * dgemm(1.0, H.T, x, trans_a=True)).sum(axis=0)
@@ -349,8 +346,8 @@ class Evidence:
 
 
 def _covariance(a: Floats, b: Floats, length_scale: Floats, amplitude: float) -> Floats:
-    """Return k of every pair of points, in the memory of one such array."""
-    with np.errstate(over="ignore"):  # what is infinitely far from all trials is just far
+    """Return k for all pairs of points, in the memory of one such array."""
+    with np.errstate(over="ignore"):  # points infinitely far from all trials are just far
         a = np.nan_to_num(a / length_scale)
     K: Floats = cdist(a, b / length_scale, "sqeuclidean")
     K *= -0.5
@@ -366,8 +363,8 @@ class Mode(NamedTuple):
     """The mode f of the posterior at the trials, and its curvature there.
 
     `dual` is a = K⁻¹f, `root` the diagonal of W½ with W = π(1 − π), `factor` the lower Cholesky
-    factor L of B = I + W½ K W½ (what is above its diagonal means nothing), `whitened` L⁻¹ W½ z
-    with z = f + W⁻¹ ∇ log p(y | f), to which Newton's step fits a Gaussian process.
+    factor L of B = I + W½ K W½ (entries above its diagonal are undefined), `whitened` L⁻¹ W½ z with
+    z = f + W⁻¹ ∇ log p(y | f), to which Newton's step fits a Gaussian process.
     """
 
     f: Floats
@@ -403,12 +400,12 @@ def _mode(K: Floats, success: npt.NDArray[np.bool_], start: Floats, steps: int) 
 
 
 def _times(K: Floats, vector: Floats) -> Floats:
-    """Return K @ vector; K is its own transpose, which has LAPACK's order."""
+    """Return K @ vector; K equals its transpose, which is in LAPACK's order."""
     return np.asarray(dsymv(1.0, K.T, vector))
 
 
 def _factor(K: Floats, root: Floats) -> Floats:
-    """Return the Cholesky factor of B = I + W½ K W½, in the memory of B alone."""
+    """Return the Cholesky factor of B = I + W½ K W½, in the memory of B."""
     B = K * root
     B *= root[:, None]
     B[np.diag_indices_from(B)] += 1.0
@@ -418,8 +415,8 @@ def _factor(K: Floats, root: Floats) -> Floats:
 def _whitened(factor: Floats, root: Floats, f: Floats, sign: Floats) -> Floats:
     """Return L⁻¹ W½ z = L⁻¹ (W½ f + W^-½ ∇ log p(y | f)).
 
-    The second term is ± exp(∓ f/2). It overflows only where the mode misses an outcome by log-odds
-    of 1,400, which is more than 2,000 trials cost together at f = 0.
+    The second term is ± exp(∓ f/2). It overflows only if the mode misses an outcome by log-odds of
+    1,400, which costs more than 2,000 trials together do at f = 0.
     """
     z = root * f + sign * np.exp(-0.5 * sign * f)
     return np.asarray(solve_triangular(factor, z, lower=True, check_finite=False))
@@ -435,12 +432,12 @@ def _warn_of_too_few_steps(t: int, steps: int) -> None:
 
 
 def _gain(a: Floats, f: Floats, sign: Floats) -> float:
-    """Return Ψ = log p(y | f) − ½ fᵀK⁻¹f, which the mode maximises."""
+    """Return Ψ = log p(y | f) − ½ fᵀK⁻¹f, the objective that the mode maximises."""
     return float(-np.logaddexp(0.0, -sign * f).sum() - 0.5 * (a @ f))
 
 
 def _share(a: Floats, f: Floats, da: Floats, df: Floats, sign: Floats) -> float:
-    """Return how much of a step to take: all, a half, a quarter, … until it does not lose."""
+    """Return how much of a step to take: all, a half, a quarter, … until Ψ does not fall."""
     before, share = _gain(a, f, sign), 1.0
     rounding = 1e-12 * (1.0 + abs(before))
     for _ in range(MOST_HALVINGS):
@@ -453,17 +450,17 @@ def _share(a: Floats, f: Floats, da: Floats, df: Floats, sign: Floats) -> float:
 def _slopes(K: Floats, mode: Mode) -> Floats:
     """Return H = K ∘ G, with ∂ log Z = Σ_ij G_ij ∂K_ij: algorithm 5.1.
 
-    G = ½ a aᵀ − ½ R + w aᵀ, R = W½ B⁻¹ W½, w = s₂ − R K s₂. Sums of H with weights that are the
-    same for ij and ji are those of algorithm 5.1; H itself is not symmetric.
+    G = ½ a aᵀ − ½ R + w aᵀ, R = W½ B⁻¹ W½, w = s₂ − R K s₂. Sums of H with symmetric weights are
+    those of algorithm 5.1; H itself is not symmetric.
     """
     a, root = mode.dual, mode.root
     inverse: Floats = dpotri(mode.factor, lower=True)[0].T  # B⁻¹ on and above the diagonal
     diagonal = np.diag(inverse)
-    s2 = 0.5 * (1.0 - diagonal) * np.tanh(0.5 * mode.f)  # line 9, for 1 − 2π = −tanh(f/2)
+    s2 = 0.5 * (1.0 - diagonal) * np.tanh(0.5 * mode.f)  # line 9, as 1 − 2π = −tanh(f/2)
     w = s2 - root * cho_solve((mode.factor, True), root * _times(K, s2))  # line 14
     H = np.triu(inverse)
     H[np.diag_indices_from(H)] *= 0.5
-    H *= -root  # − ½ R, for what is above the diagonal stands for what is below, too
+    H *= -root  # − ½ R: the upper triangle stands for the lower one too
     H *= root[:, None]
     H += np.outer(0.5 * a + w, a)
     H *= K

@@ -1,17 +1,17 @@
-"""Posteriors of a success probability whose log-odds are normal: what a Gaussian process believes.
+"""Posteriors of a success probability whose log-odds are normal, as in a Gaussian process.
 
-Tails, quantiles and draws are those of the normal law. Moments have no closed form, and are sums
-over equally spaced nodes: for integrands that are analytic around the real line and vanish at
-both ends, such sums err by e^(−2πy/h), where h is the step and y the distance to the nearest
-singularity. Those of the logistic function are at ±iπ.
+Tails, quantiles and draws are those of the normal distribution. Moments have no closed form, and
+are sums over equally spaced nodes: for integrands that are analytic around the real line and vanish
+at both ends, such sums have an error of e^(−2πy/h), where h is the step and y the distance to the
+nearest singularity. Those of the logistic function are at ±iπ.
 
-- v ≤ 1: over z = (f − m)/√v, which keeps poles π or more away. What is summed is the difference
+- v ≤ 1: over z = (f − m)/√v, which keeps poles π or more away. The summand is the difference
   D = expit(f) − expit(m), formed without cancellation, so that a spread of 1e-6 keeps its digits.
 - v > 1: over log-odds, after integration by parts: with Φ the normal cdf,
 
       E[π^k] = ∫ (d/du expit(u)^k) Φ((m − u)/√v) du,
 
-  where Φ is smooth and the other factor falls as e^(−|u|), however wide the law of f is.
+  where Φ is smooth and the other factor falls as e^(−|u|), however wide the distribution of f is.
 """
 
 from collections.abc import Callable
@@ -26,16 +26,16 @@ from betafield.posteriors.base import Floats, Generator, Posterior, Rows, blocks
 
 Moments = tuple[Floats, Floats]
 
-# Step of all sums: e^(−2π²/h) is 4e-22, and what normal laws add around the poles is below e^5.
+# Step of all sums: e^(−2π²/h) is 4e-22, and normal densities at the poles add a factor below e^5.
 _STEP = 0.4
-# Nodes for v ≤ 1. To the right further: D² is like e^(2√v z), which shifts the normal law by 2.
+# Nodes for v ≤ 1. D² grows like e^(2√v z), which shifts the normal density by 2 to the right.
 _Z = np.arange(-12.0, 12.0 + _STEP, _STEP)
 _WEIGHTS = _STEP * np.exp(-0.5 * _Z * _Z) / np.sqrt(2.0 * np.pi)
-# Where the integrand for v > 1 is e^(−42) or less of what all of it comes to, it is left out.
+# The integrand for v > 1 is left out where it is e^(−42) or less of its integral.
 _NEGLIGIBLE = 42.0
-# Log-odds below which a probability is 0 as a float.
+# Log-odds at which a probability underflows to 0.
 _ZERO = -750.0
-# Numbers held at a time.
+# The most numbers held at a time.
 _BLOCK = 1 << 20
 
 
@@ -43,14 +43,14 @@ class LogitNormal(Posterior):
     """Distributions of π = expit(f) with f ~ N(m, v), one per row.
 
     Row i has P(π ≤ p) = Φ((logit(p) − m)/√v), with Φ the normal cdf; its median is expit(m).
-    Mean and variance are right to about 1e-12, relative, for variances from 1e-12 to 1e4.
+    Mean and variance have a relative error of about 1e-12 for variances from 1e-12 to 1e4.
 
     Parameters
     ----------
     mean : array-like of shape (m,)
-        Mean of the log-odds f: finite.
+        Mean of the log-odds f; finite.
     variance : array-like of shape (m,)
-        Variance of the log-odds f: positive, finite.
+        Variance of the log-odds f; positive and finite.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class LogitNormal(Posterior):
     """
 
     def __init__(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> None:
-        # `mean` is already the method of all posteriors, so both are kept as those of log-odds.
+        # `mean` is already a method of all posteriors, hence the longer names.
         self.log_odds_mean = _checked("mean", mean)
         self.log_odds_variance = _checked("variance", variance)
         variance = self.log_odds_variance
@@ -95,7 +95,7 @@ class LogitNormal(Posterior):
         return np.sqrt(self.log_odds_variance)
 
     def _moments(self) -> Moments:
-        # That of −f is the mirror image, and digits of small probabilities are worth keeping.
+        # By symmetry with −f; for m ≤ 0 the digits of small probabilities are kept.
         m, s = -np.abs(self.log_odds_mean), self._spread
         mean, var = np.empty((2, *self.shape))
         for formula, rows in ((_narrow, s <= 1.0), (_wide, s > 1.0)):
@@ -110,7 +110,7 @@ class LogitNormal(Posterior):
         inner = (p > 0.0) & (p < 1.0)
         inside = np.where(inner, p, 0.5)
         z, s = self._standardized(inside), self._spread
-        # One exponential: 1/p alone may be beyond all floats where the product is not.
+        # A single exponential, because 1/p alone may overflow where the product does not.
         log_density = -0.5 * z * z - np.log(inside) - np.log1p(-inside)
         with np.errstate(over="ignore"):
             density = np.exp(log_density) / (s * np.sqrt(2.0 * np.pi))
@@ -148,7 +148,7 @@ def _checked(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def _narrow(m: Floats, s: Floats) -> Moments:
-    """Sum D and D² over z. |E[D]|, from median to mean, is below √Var: little cancels."""
+    """Sum D and D² over z. Little cancels, as |E[D]|, from median to mean, is below √Var."""
     return _in_blocks(_narrow_block, m, s, len(_Z))
 
 
@@ -160,7 +160,7 @@ def _narrow_block(m: Floats, s: Floats) -> Moments:
 
 
 def _wide(m: Floats, s: Floats) -> Moments:
-    """Sum E[π] and E[π²] over log-odds; they differ enough where s > 1 and m ≤ 0."""
+    """Sum E[π] and E[π²] over log-odds; they differ enough if s > 1 and m ≤ 0."""
     low, high = _reach(m, s)
     longest = int(np.ceil((high - low).max(initial=0.0) / _STEP)) + 2
     return _in_blocks(lambda m, s: _wide_block(m, s, longest), m, s, longest)
@@ -179,8 +179,8 @@ def _wide_block(m: Floats, s: Floats, nodes: int) -> Moments:
 def _reach(m: Floats, s: Floats) -> Moments:
     """Return the log-odds between which the integrands are not negligible.
 
-    Below m they are less than e^u, whereas E[π] is of the order of e^m at least. Above 0 they fall
-    as e^(−u), and before that as a normal law about m + 2v.
+    Below m they are less than e^u, whereas E[π] is at least of the order of e^m. Above 0 they fall
+    as e^(−u), and below 0 like a normal density about m + 2v.
     """
     low = m - _NEGLIGIBLE
     high = np.minimum(0.0, m + 2.0 * s * s + 10.0 * s) + _NEGLIGIBLE

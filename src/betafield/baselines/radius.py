@@ -22,7 +22,7 @@ class RadiusNeighbors(TwoClasses):
 
         P(success at x) = S/n, and 1/2 if there is no trial.
 
-    It has no posterior: of one trial and of a thousand it is equally sure.
+    It has no posterior: it is equally certain after one trial and after a thousand.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class RadiusNeighbors(TwoClasses):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
-        Their names, where X had names.
+        Their names, if X had names.
     n_trials_ : int
         Trials seen, t.
     bandwidth_ : float

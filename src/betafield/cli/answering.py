@@ -1,4 +1,4 @@
-"""A model from a file, and answers about points to where they are wanted."""
+"""Loading a model, and writing its answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOR_MAPS = ("geojson", "geotiff")
 
 
 class Where(NamedTuple):
-    """Where answers are wanted: on a grid, or at the rows of a table, and how to read that."""
+    """The points of a query: a grid, or the rows of a table, and how to read that."""
 
     grid: int | None
     at: str | None
@@ -29,7 +29,7 @@ class Where(NamedTuple):
 
 
 def loaded(path: str) -> SmoothBetaClassifier:
-    """Return the model of a file or of standard input."""
+    """Return the model in a file or in standard input."""
     from betafield.estimators import load
 
     with reading.model_file(path) as real:
@@ -42,7 +42,7 @@ def answers_to(
     to: tuple[str | None, str | None, bool],
     option: str = "--at",
 ) -> tuple[str, str]:
-    """Return the file and the format for answers, if points are named and nothing is lost."""
+    """Return the file and the format for answers; raise if points are missing or data at risk."""
     (grid, at), (out, form, force) = where, to
     if (grid is None) == (at is None):
         raise UsageError("--grid, --at: one of them is needed, to say where")
@@ -62,7 +62,7 @@ def write_answers(
     target: str,
     form: str,
 ) -> None:
-    """Write what is told of points, at a grid or from a file, to where it is wanted."""
+    """Write answers at the points of a grid or of a file."""
     watched = terminal.is_watched(target)
     if where.grid is not None:
         _write(model, predicting.on_grid(model, where.grid, ask, under, watched), target, form)

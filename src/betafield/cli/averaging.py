@@ -1,4 +1,4 @@
-"""Points of areas in, one row per area out."""
+"""Averages over areas: the points of areas in, one row per area out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Areas(NamedTuple):
-    """What is to be told of areas, and the columns that name and weigh their points."""
+    """The requested answers about areas, and the columns that name and weigh their points."""
 
     area: str
     weights: str | None
@@ -28,7 +28,7 @@ class Areas(NamedTuple):
 def averages(
     model: SmoothBetaClassifier, given: Given, wanted: Areas, form: str, watched: bool
 ) -> Columns:
-    """Return the average over each area whose points a file has, as columns."""
+    """Return the average over each area in a file of points, as columns."""
     import numpy as np
 
     points, labels, weights = _read(model, given, wanted, watched)
@@ -48,7 +48,7 @@ def averages(
 def _read(
     model: SmoothBetaClassifier, given: Given, wanted: Areas, watched: bool
 ) -> tuple[Any, Any, Any]:
-    """Return points, their areas and weights; areas that are text or numbers, none missing."""
+    """Return points, their areas and weights; raise if an area is missing."""
     import numpy as np
 
     from betafield.files import Roles
@@ -73,7 +73,7 @@ def _read(
 
 
 def _plain(labels: Any, name: str) -> Any:
-    """Return labels as text or numbers; raise for the first that is missing."""
+    """Return labels as text or numbers; raise for the first missing one."""
     for row, each in enumerate(labels.tolist()):
         if each is None or each == "" or (isinstance(each, float) and math.isnan(each)):
             said = f"found nothing in column {name!r}; every point needs an area"

@@ -192,7 +192,7 @@ def fit(
 
 
 def _tell_learned(model: SmoothBetaClassifier, target: str) -> None:
-    """Tell what was learned, beside the model and never among its bytes."""
+    """Print what was learned; if the model goes to standard output, to standard error."""
     import betafield.cli.describing as describing
 
     told = describing.lines(describing.described(model))
@@ -222,7 +222,7 @@ def _require_outcome_or_counts(
         raise UsageError("--success: found with --successes, which already counts the successes")
 
 
-# Asking ------------------------------------------------------------------------------------
+# Queries -----------------------------------------------------------------------------------
 
 
 @app.command(cls=Command)
@@ -352,7 +352,7 @@ def _write_report(model: SmoothBetaClassifier, out: str, **told: Any) -> None:
 
 
 def _said(ctx: typer.Context) -> str:
-    """Return the command line, as a shell would take it."""
+    """Return the command line, quoted for a shell."""
     return shlex.join([NAME, *(ctx.obj or [])])
 
 
@@ -446,7 +446,7 @@ app.command(cls=Command)(tokens)
 app.command(cls=Command)(backup)
 
 
-# Trying ------------------------------------------------------------------------------------
+# Demonstrations ----------------------------------------------------------------------------
 
 
 @app.command(cls=Command)
@@ -479,7 +479,7 @@ def paper(
             "source, `make paper` runs them"
         )
     chosen = [flag for flag, given in (("--quick", quick), ("--fresh", fresh)) if given]
-    # -P: a folder called paper where somebody works is another one.
+    # -P: ignore any folder called paper in the working directory.
     run = [sys.executable, "-P", "-m", "paper", *chosen, "--jobs", str(jobs)]
     found = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     status = subprocess.run(run, env={**os.environ, "PYTHONPATH": found}, check=False).returncode

@@ -1,4 +1,4 @@
-"""How arguments and options are declared: name, meaning, and where help shows them."""
+"""Declarations of arguments and options: name, meaning, and place in the help."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import typer
 
 
 def argument(panel: str, metavar: str, meaning: str) -> Any:
-    """Return an argument, which stands without a name."""
+    """Return a positional argument."""
     return typer.Argument(metavar=metavar, help=meaning, rich_help_panel=panel, show_default=False)
 
 
 def option(panel: str, metavar: str, meaning: str, *names: str) -> Any:
-    """Return an option that has a value."""
+    """Return an option with a value."""
     return typer.Option(*names, metavar=metavar, help=meaning, rich_help_panel=panel)
 
 
 def flag(panel: str, name: str, meaning: str) -> Any:
-    """Return an option that is there or not."""
+    """Return an option without a value."""
     return typer.Option(name, help=meaning, rich_help_panel=panel)

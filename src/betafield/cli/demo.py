@@ -44,7 +44,7 @@ def learn(seed: int = 0) -> SmoothBetaClassifier:
 
 
 def tell(model: SmoothBetaClassifier) -> None:
-    """Print what was learned beside the truth."""
+    """Print the posterior beside the truth."""
     import numpy as np
 
     from betafield.files import arrow

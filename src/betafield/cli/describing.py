@@ -1,4 +1,4 @@
-"""What a model has learned, as plain values and in words."""
+"""A description of a model, as plain values and in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Facts = dict[str, Any]
 
 
 def described(model: SmoothBetaClassifier) -> Facts:
-    """Return what there is to know about a model, as values that JSON can hold."""
+    """Return a description of a model, as values that JSON can hold."""
     from betafield import meaning, observed
 
     seen = observed.observed(model)
@@ -50,7 +50,7 @@ def _features(model: SmoothBetaClassifier, names: tuple[str, ...]) -> list[Facts
 
 
 def _rates(model: SmoothBetaClassifier) -> list[Facts]:
-    """Return what is believed of rates that are not known."""
+    """Return the posterior of each unknown rate."""
     each = [(name, post.mean(), *post.interval(0.95)) for name, post in model.rates_.items()]
     return [
         {"name": name, "mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
@@ -59,20 +59,20 @@ def _rates(model: SmoothBetaClassifier) -> list[Facts]:
 
 
 def _components(model: SmoothBetaClassifier) -> list[Facts]:
-    """Return the rows of `weights_`; what a component has not is left out, and None is no end."""
+    """Return the rows of `weights_`, without fields that do not apply; infinite ends are None."""
     rows = model.weights_
     each = [{name: _plain(row[name]) for name in rows.dtype.names or ()} for row in rows]
     return [{k: _finite(v) for k, v in one.items() if _is_told(v)} for one in each]
 
 
 def _is_told(value: Any) -> bool:
-    """Return whether there is a value: numbers that are missing are NaN."""
+    """Return whether there is a value: missing numbers are NaN."""
     first = value[0] if isinstance(value, list) else value
     return not (isinstance(first, float) and math.isnan(first))
 
 
 def _known(value: Any) -> Any:
-    """Return a number, None if it is NaN: categories have none."""
+    """Return a number, or None for NaN, which categories have."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -88,7 +88,7 @@ def _parameters(model: SmoothBetaClassifier) -> Facts:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and lists of Python in place of those of NumPy."""
+    """Return Python numbers and lists in place of NumPy's."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def lines(facts: Facts) -> list[tuple[str, str]]:
-    """Return the same for people, a line each."""
+    """Return the description for people, one line per fact."""
     return [
         ("trials", _trials(facts)),
         ("places", f"{facts['places']:,}"),
@@ -108,7 +108,7 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
 
 
 def settings(facts: Facts) -> list[tuple[str, str]]:
-    """Return the options with which the model was learned, but bounds, which are told."""
+    """Return the options of the model, except bounds, which are described elsewhere."""
     options = ("method", "bandwidth", "lipschitz", "metric", "scale", "prior", "sharing")
     told = [(f"--{name}", _spelled(facts["parameters"][name])) for name in options]
     label, monotonic = (facts["parameters"][name] for name in ("pos_label", "monotonic_cst"))
@@ -118,7 +118,7 @@ def settings(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _wrapping(parameters: Facts) -> list[tuple[str, str]]:
-    """Return which features wrap around, as the options have it."""
+    """Return which features wrap around, as options."""
     periodic, geographic = (parameters[name] for name in ("periodic", "geographic"))
     each = [f"{name}={period:g}" for name, period in (periodic or {}).items()]
     told = [("--periodic", ",".join(each))] if each else []
@@ -126,7 +126,7 @@ def _wrapping(parameters: Facts) -> list[tuple[str, str]]:
 
 
 def _ways(monotonic: Any, facts: Facts) -> str:
-    """Return which way it goes along features, as the option has it."""
+    """Return the direction along features, as an option."""
     if not isinstance(monotonic, dict):
         names = [each["name"] for each in facts["features"]]
         monotonic = dict(zip(names, monotonic, strict=True))
@@ -134,7 +134,7 @@ def _ways(monotonic: Any, facts: Facts) -> str:
 
 
 def _spelled(value: Any) -> str:
-    """Return a value as an option has it."""
+    """Return a value as an option spells it."""
     if isinstance(value, list | tuple):
         return ",".join(each if isinstance(each, str) else f"{each:g}" for each in value)
     return "none" if value is None else str(value)
@@ -161,7 +161,7 @@ def _feature(each: Facts, facts: Facts) -> str:
 
 
 def _has_windows(facts: Facts) -> bool:
-    """Return whether these are the paper's windows."""
+    """Return whether the model uses the paper's windows."""
     return "part" not in facts["components"][0]
 
 
@@ -171,7 +171,7 @@ def _classes(facts: Facts) -> str:
 
 
 def _near(facts: Facts) -> list[tuple[str, str]]:
-    """Return how near is near: a width, or what was learned beside length scales."""
+    """Return how far trials reach: a width, or what was learned beside length scales."""
     if _has_windows(facts):
         return [("bandwidth", _bandwidth(facts)), *(("near", said) for said in facts["told"][2:])]
     return [("learned", said) for said in facts["told"][1:]]

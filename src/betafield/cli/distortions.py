@@ -1,4 +1,4 @@
-"""How trials were distorted, as people say it: named contexts of numbers and of columns."""
+"""Options that describe distortions of trials: named contexts, from numbers and columns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from betafield.refusals import about
 
 @dataclass(frozen=True)
 class Family:
-    """A named context: its function, what its arguments are called here, which must be given."""
+    """A named context: its function, the options of its arguments, and which are required."""
 
     function: str
     arguments: dict[str, str]
     needed: tuple[str, ...]
-    # What an argument is that may stay away, where the function itself says nothing.
+    # Values of optional arguments for which the function has no default.
     standard: dict[str, float] = field(default_factory=dict)
 
 
-# Rates that studies estimate: 92/100 is then no number but counts.
+# Rates that studies estimate: 92/100 means counts of a study, not a number.
 STUDIED = ("sensitivity", "specificity")
 _COUNTS = re.compile(r"\s*(\d{1,15})\s*/\s*(\d{1,15})\s*")
 _BETA = re.compile(r"\s*~\s*[Bb]eta\s*\(([^,()]+),([^,()]+)\)\s*")
@@ -42,14 +42,14 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Distortion:
-    """A context, of numbers and of columns, as it was asked for."""
+    """A context, from numbers and columns, as requested."""
 
     family: Family
     values: dict[str, Any]
 
     @property
     def unknown(self) -> list[str]:
-        """What is told of rates that are not known."""
+        """Sentences about unknown rates."""
         found = {k: v for k, v in self.values.items() if not isinstance(v, float | str)}
         return [
             f"--{k} is unknown, with prior Beta({v.alpha:g}, {v.beta:g})" for k, v in found.items()
@@ -57,11 +57,11 @@ class Distortion:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it takes."""
+        """The columns that it reads."""
         return tuple(dict.fromkeys(v for v in self.values.values() if isinstance(v, str)))
 
     def context(self) -> Any:
-        """Return the context of all trials; or this, as a function of record batches."""
+        """Return one context for all trials, or this object, as a function of record batches."""
         if self.columns:
             return self
         try:
@@ -110,7 +110,7 @@ def _is_numeric(types: Any, dtype: Any) -> bool:
 
 
 def distortion(given: Mapping[str, str | None]) -> Distortion | None:
-    """Return how trials were distorted, from options by name; None if none is given.
+    """Return the distortion that options describe, by name; None if none is given.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def distortion(given: Mapping[str, str | None]) -> Distortion | None:
 
 
 def _value(option: str, text: str) -> Any:
-    """Return a number, a column, or a rate that is not known: ~Beta(a, b), or counts of a study."""
+    """Return a number, a column, or an unknown rate: ~Beta(a, b), or counts of a study."""
     if text.lstrip().startswith("~"):
         return _prior(option, text)
     counts = _COUNTS.fullmatch(text)
@@ -162,7 +162,7 @@ def _prior(option: str, text: str) -> Any:
 
 
 def _study(option: str, text: str, found: int, of: int) -> Any:
-    """Return the rate that a study has estimated: the uniform prior and its counts."""
+    """Return the rate estimated by a study: a uniform prior with its counts."""
     from betafield.contexts import Unknown
 
     if not 0 <= found <= of or not of:
@@ -177,7 +177,7 @@ def _spelled(family: Family) -> str:
 
 
 def under(text: str | None) -> Distortion | None:
-    """Return other circumstances from a text such as `guess=0.5,lapse=0.02`."""
+    """Return a context from a text such as `guess=0.5,lapse=0.02`."""
     if text is None:
         return None
     known = {option for family in FAMILIES for option in family.arguments}

@@ -1,4 +1,4 @@
-"""What went wrong, in one sentence of the command line's own words, and the status it makes."""
+"""Error messages in one sentence, in terms of the command line, and their exit statuses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RENAMED_WHOLE = {
     "random_state": "--seed",
     "t": "--trials",
 }
-# What the library advises, in options.
+# Advice of the library, in terms of options.
 _ADVICE = {
     "missing='drop'": "--drop-missing",
     "missing='level'": "--missing level",
@@ -48,7 +48,7 @@ _ADVICE = {
 
 
 def tell(error: Exception) -> int:
-    """Write one sentence about what went wrong, and return the status."""
+    """Print the error in one sentence, and return the exit status."""
     said, status = _sentence(error)
     said = printable(said)
     if sys.stderr is not None:
@@ -57,8 +57,8 @@ def tell(error: Exception) -> int:
 
 
 def _sentence(error: Exception) -> tuple[str, int]:
-    """Return what went wrong in one line, and the status that goes with it."""
-    if hasattr(error, "format_message"):  # of typer, whichever its version
+    """Return the error in one line, and its exit status."""
+    if hasattr(error, "format_message"):  # typer's errors, in any version
         said = " ".join(error.format_message().split()).rstrip(".")
         path = getattr(getattr(error, "ctx", None), "command_path", NAME)
         return f"{said[:1].lower()}{said[1:]}; see {path} --help", USAGE

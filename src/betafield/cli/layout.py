@@ -1,7 +1,7 @@
-"""How commands and their options are told: in plain text, by groups.
+"""The help of commands and their options: plain text, in groups.
 
-Help is made here and not by rich, whose import alone takes longer than an answer may;
-and so it is the same in every release of typer.
+Help is formatted here instead of by rich, whose import alone would take too long; so it is also the
+same in every release of typer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALWAYS = [
 
 
 class Command(TyperCommand):
-    """A command whose help has its options in groups."""
+    """A command whose help shows its options in groups."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text."""
@@ -37,7 +37,7 @@ class Group(TyperGroup):
     """The program itself, whose help lists its commands in the order of use."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Tell the help of a command at once: typer would first load what checks options."""
+        """Show the help of a command at once: typer would first load what checks options."""
         command = self.commands.get(args[0]) if args else None
         options = args[1 : args.index("--")] if "--" in args else args[1:]
         if command is not None and any(name in options for name in ctx.help_option_names):
@@ -65,7 +65,7 @@ def usage(command: Any) -> str:
 
 
 def groups(command: Any) -> dict[str, Entries]:
-    """Return what can be said to a command, and what it means, by group."""
+    """Return the arguments and options of a command with their meanings, by group."""
     found: dict[str, Entries] = {}
     for param in command.params:
         if param.name != "help":
@@ -75,7 +75,7 @@ def groups(command: Any) -> dict[str, Entries]:
 
 
 def summaries(group: Any) -> Entries:
-    """Return the commands, with the first sentence of what each does."""
+    """Return the commands, each with the first sentence of its help."""
     return [(name, first_sentence(each.help)) for name, each in group.commands.items()]
 
 
@@ -97,7 +97,7 @@ def _entry(param: Any) -> tuple[str, str]:
 def _write_paragraphs(formatter: Any, text: str) -> None:
     for paragraph in text.strip().split("\n\n"):
         formatter.write_paragraph()
-        if paragraph.startswith("    "):  # examples stay as they are
+        if paragraph.startswith("    "):  # examples are not wrapped
             formatter.write("\n".join(line[2:] for line in paragraph.splitlines()) + "\n")
         else:
             formatter.write_text(" ".join(paragraph.split()))

@@ -1,4 +1,4 @@
-"""Answers about places on Earth as GeoJSON and GeoTIFF, which programs for maps read."""
+"""Answers about places on Earth as GeoJSON and GeoTIFF, for mapping software."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SYSTEM = "EPSG:4326"
 
 
 def form(geojson: bool, geotiff: bool, named: str | None, grid: int | None) -> str | None:
-    """Return the format that is asked for, maps or the others."""
+    """Return the requested format, a map or a table."""
     asked = [name for name, wanted in (("geojson", geojson), ("geotiff", geotiff)) if wanted]
     if len(asked) > 1 or (asked and named is not None):
         raise UsageError("--geojson, --geotiff, --format: one of them at the most is needed")
@@ -48,7 +48,7 @@ def columns(model: SmoothBetaClassifier, form: str) -> tuple[int, int]:
 
 
 def write(tables: Iterator[Columns], earth: tuple[int, int], out: str, form: str) -> None:
-    """Write answers, of which the first columns are the features."""
+    """Write answers, whose first columns are the features."""
     if form == "geojson":
         _write_features(tables, earth, out)
     else:
@@ -56,7 +56,7 @@ def write(tables: Iterator[Columns], earth: tuple[int, int], out: str, form: str
 
 
 def _write_features(tables: Iterator[Columns], earth: tuple[int, int], out: str) -> None:
-    """Write a point per row, with what is told of it (RFC 7946)."""
+    """Write one point per row, with its answers as properties (RFC 7946)."""
     first = next(tables)
     with writing.opened(out) as file:
         file.write(b'{"type": "FeatureCollection", "features": [')
@@ -89,7 +89,7 @@ def _features(table: Columns, earth: tuple[int, int]) -> Iterator[dict[str, Any]
 
 
 def _write_raster(tables: Iterator[Columns], earth: tuple[int, int], path: str) -> None:
-    """Write a band per column, a cell per point of the grid, the north on top."""
+    """Write one band per column, with one cell per point of the grid and north at the top."""
     import numpy as np
 
     from betafield._extras import needed

@@ -1,7 +1,7 @@
-"""What can be asked for.
+"""Arguments and options.
 
-Options are declared once, as types, and used by the commands that take them. `spelling` says what
-the texts that people write for them mean.
+Options are declared once, as types, and used by the commands that take them. `spelling` parses the
+texts that people write for them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which of two outcomes is the success: as said, or as words have it that leave no doubt.
+"""Which of two outcomes is the success: as specified, or as unmistakable words suggest.
 
-A guess is told, and never made by the alphabet: to read a probability as that of the other outcome
-is the worst mistake that a file can lead to. If words leave a doubt, nothing is learned until
-somebody says which.
+A guess is always printed, and never based on the alphabet, because to read a probability as that of
+the other outcome is the worst mistake that a file can lead to. If the words are ambiguous, nothing
+is learned until the user specifies the success.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from betafield.cli.spelling import fraction
 from betafield.cli.usage import UsageError
 
-# What happened or did not, beside whatever the other outcome is called.
+# Words for events that happened or did not, whatever the other outcome is called.
 SURE = (
     frozenset(("yes", "true", "success", "correct", "positive", "dead", "died", "late")),
     frozenset(("no", "false", "incorrect", "wrong", "negative", "on time")),
 )
-# Words that mean something else elsewhere: they count if both outcomes are of these lists.
+# Words with other meanings too: they count only if both outcomes are in these lists.
 LIKELY = (
     frozenset(("1", "y", "t", "right", "hit", "detected", "seen", "heard", "pos", "pass", "win"))
     | {"won", "delayed", "killed", "present"},
@@ -25,14 +25,14 @@ LIKELY = (
     | {"fail", "loss", "lost", "early", "absent"},
 )
 BOTH = (SURE[0] | LIKELY[0], SURE[1] | LIKELY[1])
-# What makes a word its opposite.
+# Prefixes that negate a word.
 NOT = ("not ", "no ", "non ", "non", "un", "in")
 
 
 def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, str | None]:
-    """Return the label of the success, and what to tell if it was guessed.
+    """Return the label of the success, and a message if it was guessed.
 
-    It is None for 0 and 1, of which 1 is no guess, and for three or more classes.
+    It is None for classes 0 and 1, where 1 is no guess, and for three or more classes.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, st
 
 
 def guess(classes: list[Any]) -> Any:
-    """Return which of two labels is the success, if words leave no doubt; None if they do.
+    """Return which of two labels is the success; None if the words are ambiguous.
 
     Examples
     --------
@@ -75,19 +75,19 @@ def guess(classes: list[Any]) -> Any:
 
 
 def _score(word: str, lists: tuple[frozenset[str], frozenset[str]]) -> int:
-    """Return 1 for what happened, −1 for what did not, and 0 if the word does not say."""
+    """Return 1 for what happened, −1 for what did not, and 0 for other words."""
     return int(word in lists[0]) - int(word in lists[1])
 
 
 def _word(label: Any) -> str:
-    """Return a label as the lists have it."""
+    """Return a label as spelled in the lists."""
     word = str(label).strip().lower()
     number = fraction(word)
     return word.replace("_", " ").replace("-", " ") if number is None else f"{number:g}"
 
 
 def _said(outcome: str, classes: list[Any], said: str) -> Any:
-    """Return the label that is meant by a text."""
+    """Return the label that a text denotes."""
     for label in classes:
         if said == str(label) or (not isinstance(label, str) and _word(said) == _word(label)):
             return label

@@ -1,4 +1,4 @@
-"""Points in, columns out, some rows at a time: memory does not grow with their number."""
+"""Points in, columns out, in batches: memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-# Points that are asked for at once, and that a grid may have.
+# Points per batch, and the most points of a grid.
 ROWS, MOST = 1 << 13, 1_000_000
 
-# What to tell of points: from (points, contexts of them) to columns.
+# A function from (points, their contexts) to columns of answers.
 Ask = Callable[[Any, Any], dict[str, Any]]
 
 
 class Wanted(NamedTuple):
-    """What is to be told of each point, beside the mean."""
+    """The requested answers per point, beside the mean."""
 
     level: float
     above: float | None = None
@@ -38,17 +38,17 @@ class Wanted(NamedTuple):
 
 
 def feature_names(model: SmoothBetaClassifier) -> list[str]:
-    """Return the names of the features, x0, x1 and so on where they have none."""
+    """Return the names of the features; x0, x1 and so on if they have none."""
     from betafield import observed
 
     return list(observed.feature_names(model))
 
 
-# What --------------------------------------------------------------------------------------
+# Answers -----------------------------------------------------------------------------------
 
 
 def predictions(model: SmoothBetaClassifier, wanted: Wanted) -> Ask:
-    """Return what tells mean, deviation and interval; of three or more classes, of each."""
+    """Return the function that computes mean, standard deviation and interval, per class."""
     if wanted.under is not None and wanted.band is not None:
         raise UsageError(
             "--band, --under: guarantees are of the undistorted probability; ask for one"
@@ -71,7 +71,7 @@ def predictions(model: SmoothBetaClassifier, wanted: Wanted) -> Ask:
 
 
 def _by_class(found: dict[str, Any], classes: Any) -> dict[str, Any]:
-    """Return a column for each class, p_<class> of means."""
+    """Return one column per class; means are called p_<class>."""
     return {
         f"{'p' if name == 'mean' else name}_{label}": values[:, k]
         for k, label in enumerate(classes.tolist())
@@ -80,7 +80,7 @@ def _by_class(found: dict[str, Any], classes: Any) -> dict[str, Any]:
 
 
 class Certificates:
-    """Tells what is guaranteed at points, and remembers how many more trials they need."""
+    """Computes guarantees at points, and keeps the range of further trials they need."""
 
     def __init__(
         self, model: SmoothBetaClassifier, lipschitz: float, level: float, width: float
@@ -102,7 +102,7 @@ class Certificates:
         """Return how many more trials are needed, and that credible intervals need fewer."""
         lipschitz, level, width = self.asked
         number = f"{self.fewest:,.0f} to {self.most:,.0f}"
-        if self.most - self.fewest <= 0.01 * self.most:  # the same at every point, but for rounding
+        if self.most - self.fewest <= 0.01 * self.most:  # the same at every point, up to rounding
             number = f"{self.most:,.0f}"
         return (
             f"about {number} more trials at a point make its guaranteed interval {width:g} wide or "
@@ -111,13 +111,13 @@ class Certificates:
         )
 
 
-# Where -------------------------------------------------------------------------------------
+# Points ------------------------------------------------------------------------------------
 
 
 def on_grid(
     model: SmoothBetaClassifier, n: int, ask: Ask, under: Distortion | None, watched: bool
 ) -> Iterator[Columns]:
-    """Return answers at n points along each feature, over the domain."""
+    """Return answers on a grid over the domain, with n points per feature."""
     if under is not None and under.columns:
         raise UsageError(
             f"--under: found {under.columns[0]!r}; a grid has no columns, so give a number"
@@ -133,7 +133,7 @@ def on_grid(
 
 
 def grid(model: SmoothBetaClassifier, n: int) -> Floats:
-    """Return points evenly over the domain, n along each feature; ends are among them."""
+    """Return a grid over the domain, with n points per feature, including the ends."""
     import numpy as np
 
     d = model.n_features_in_
@@ -151,10 +151,10 @@ def grid(model: SmoothBetaClassifier, n: int) -> Floats:
 
 
 def _evenly(low: float, high: float, n: int) -> Floats:
-    """Return numbers from low to high that can be written with a few digits, the ends as given."""
+    """Return numbers from low to high with few digits, and with the exact ends."""
     import numpy as np
 
-    # Twelve digits of the extent, so that 0.1 steps are not 0.30000000000000004.
+    # Twelve digits of the extent, so that steps of 0.1 do not give 0.30000000000000004.
     digits = 12 - math.ceil(math.log10(max(abs(low), abs(high), high - low, 1e-290)))
     inner = np.array([round(x, digits) for x in np.linspace(low, high, n)[1:-1].tolist()])
     return np.unique(np.concatenate([[low], inner, [high]]))
@@ -168,7 +168,7 @@ def in_file(
     watched: bool,
     echo: str = "numbers",
 ) -> Iterator[Columns]:
-    """Return answers at the rows of a file, beside its points: as numbers, or as it spells them."""
+    """Return answers at the rows of a file, with its points as numbers or as spelled there."""
     import numpy as np
 
     from betafield.files import Roles
@@ -206,7 +206,7 @@ def in_file(
 
 
 def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) -> Any:
-    """Return points with the names of features, where the model knows these."""
+    """Return points with the names of features, if the model has names."""
     from betafield.files import arrow
 
     if not hasattr(model, "feature_names_in_"):
@@ -215,6 +215,6 @@ def as_learned(model: SmoothBetaClassifier, names: list[str], points: Floats) ->
 
 
 def _labelled(points: dict[str, Any], answers: dict[str, Any]) -> Columns:
-    """Return features and answers; an answer with the name of a feature gets a longer one."""
+    """Return features and answers; an answer named like a feature gets a prefix."""
     longer = {f"posterior_{n}" if n in points else n: values for n, values in answers.items()}
     return points | longer

@@ -1,4 +1,4 @@
-"""The program: runs a command, and returns its status whatever happens."""
+"""The program: runs a command, and returns its exit status whatever happens."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from betafield.cli.usage import DEBUG, INTERRUPTED, NAME, PIPE_CLOSED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program, and return its status.
+    """Run the program, and return its exit status.
 
     Parameters
     ----------
     arguments : list of str, default=None
-        What follows the name of the program; None: those of this process.
+        The arguments after the program's name. None: those of this process.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parted(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the arguments before `--`, that itself, and those after, which are no options."""
+    """Return the arguments before `--`, the `--`, and those after it, which are not options."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at : at + 1], arguments[at + 1 :]
 
@@ -66,13 +66,13 @@ def _run(given: list[str]) -> int:
         sys.stdout.flush()
     except typer.Abort as error:
         raise KeyboardInterrupt from error
-    except SystemExit as error:  # which is how typer itself leaves a closed pipe, and nothing else
+    except SystemExit as error:  # typer raises this for a closed pipe, and for nothing else
         raise BrokenPipeError from error
     return status if isinstance(status, int) else 0
 
 
 def _hush() -> int:
-    """Leave quietly when nobody reads any more, as in `| head`."""
-    # Python flushes standard output once more at its end, and would say that nobody listens.
+    """Exit quietly if the reader has gone, as in `| head`."""
+    # Python flushes standard output again at exit, and would complain about the closed pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PIPE_CLOSED

@@ -1,7 +1,7 @@
-"""Tables from files and standard input, and which of their columns are meant.
+"""Tables from files and standard input, and which of their columns are used.
 
-Files are read by `betafield.files`. Here are only the questions before that: is it text that can
-be read, which column is the outcome where none is named, and what else would people want to know.
+Files are read by `betafield.files`. This module only checks beforehand whether a file is readable
+text, guesses columns that are not named, and reports what else people would want to know.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from betafield.files import File, Labels, Roles, Rows
 
 STANDARD = "standard input"
-# Bytes of a text file that are looked at before it is read, and other separators looked for there.
+# Bytes of a text file inspected before it is read, and other separators looked for there.
 HEAD = 1 << 16
 TEXT = (".csv", ".tsv")
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
-# Spellings of two values, such as 0, 0.0, 1 and 1.0, beyond which a column is no outcome.
+# A column with more spellings of its values (0, 0.0, 1 and 1.0 are four) is not an outcome.
 SPELLINGS = 8
-# Rows that are read at once.
+# Rows per batch.
 ROWS = 1 << 17
 TAB = "\t"
 # Names of columns that number the rows, as spreadsheets and dataframes write them.
@@ -40,14 +40,14 @@ NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
 
 
 class Given(NamedTuple):
-    """Tables as they come, and how to read them: what separates columns, rows without a value."""
+    """Tables, and how to read them: the separator, and whether to drop rows without a value."""
 
     paths: list[str]
     separator: str | None = None
     drop_missing: bool = False
 
     def files(self) -> list[File]:
-        """Return the files that the paths name."""
+        """Return the files at the paths."""
         return _listed(self.paths, self.separator)
 
     def rows(
@@ -58,7 +58,7 @@ class Given(NamedTuple):
         batch_rows: int = ROWS,
         may_miss: Sequence[str] = (),
     ) -> Rows:
-        """Return all their rows."""
+        """Return the rows of all files."""
         from betafield.files import Rows
 
         how = (batch_rows, watched, categorical, self.separator, self.drop_missing, may_miss)
@@ -72,7 +72,7 @@ class Given(NamedTuple):
 def tables(
     paths: Sequence[str], separator: str | None = None, drop_missing: bool = False
 ) -> Iterator[Given]:
-    """Give tables, standard input as a temporary file; all of them are readable."""
+    """Give tables that are readable, with standard input in a temporary file."""
     if list(paths).count("-") > 1:
         raise UsageError("FILE: found - twice; standard input can be read only once")
     with contextlib.ExitStack() as stack:
@@ -84,7 +84,7 @@ def tables(
 
 
 def inputs(paths: Sequence[str]) -> list[str]:
-    """Return the files that paths of tables name; standard input stays as it is."""
+    """Return the files that paths of tables name; `-` for standard input is kept."""
     named = [path for path in paths if path != "-"]
     found = [file.path for file in _listed(named)] if named else []
     return [*found, *(path for path in paths if path == "-")]
@@ -92,7 +92,7 @@ def inputs(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def model_file(path: str) -> Iterator[str]:
-    """Give the path of a model, standard input as a temporary file."""
+    """Give the path of a model, with standard input in a temporary file."""
     if path != "-":
         yield path
         return
@@ -102,7 +102,7 @@ def model_file(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _spooled(path: str, suffix: Any) -> Iterator[str]:
-    """Give a temporary file with all of standard input, which errors call by that name."""
+    """Give a temporary file with all of standard input; errors call it standard input."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError(f"{path}: {STANDARD} is a terminal; pipe a file into it")
     stream = sys.stdin.buffer
@@ -135,7 +135,7 @@ def _suffix(start: bytes) -> str:
 
 
 def stem(path: str) -> str:
-    """Return what to name a result after: the file without folder and ending.
+    """Return a name for a result: that of the file, without folder and ending.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def stem(path: str) -> str:
     """
     if path == "-":
         return "model"
-    # Of a glob or a folder, the first file it names.
+    # For a glob or a folder: its first file.
     return Path(path if os.path.isfile(path) else _listed([path])[0].path).stem
 
 
@@ -158,7 +158,7 @@ def _listed(paths: Sequence[str], separator: str | None = None) -> list[File]:
 
 
 def _require_text(file: File) -> None:
-    """Raise unless a text file can be one: in UTF-8, with the separator that it should have."""
+    """Raise unless a text file is valid UTF-8 with the expected separator."""
     path = file.path
     if Path(path).suffix.lower() not in TEXT:
         return
@@ -191,7 +191,7 @@ def _require_text(file: File) -> None:
 
 
 class Columns(NamedTuple):
-    """What columns are for, and what of that was guessed."""
+    """The roles of columns, and messages about those that were guessed."""
 
     features: list[str]
     outcome: str | None
@@ -206,18 +206,18 @@ def columns(
     distorting: tuple[str, ...],
     categorical: Any = None,
 ) -> Columns:
-    """Return the columns that are meant, where the files leave no doubt of those not named.
+    """Return the columns to use; those not named are guessed if the files leave no doubt.
 
     Parameters
     ----------
     given : Given
         The files.
     features, outcome
-        What was named.
+        The named columns.
     others : dict
         The columns of successes, trials and weights, by role.
     distorting : tuple of str
-        The columns that contexts take.
+        The columns that contexts read.
     categorical : "from_dtype" or list of str
         Which features are categories.
     """
@@ -236,7 +236,7 @@ def columns(
 
 
 def numbers(given: Given, meant: Columns, categorical: Any) -> list[str]:
-    """Return the features that are no categories."""
+    """Return the features that are not categories."""
     from betafield.files import Roles
 
     roles = given.rows(Roles(tuple(meant.features)), categorical=categorical).roles
@@ -246,7 +246,7 @@ def numbers(given: Given, meant: Columns, categorical: Any) -> list[str]:
 def success(
     given: Given, meant: Columns, said: str | None, categorical: Any = None
 ) -> tuple[Any, list[str]]:
-    """Return the label of the success and what of that was guessed; None if rows are counted."""
+    """Return the success and messages if it was guessed; None if rows have counts."""
     from betafield.files import Roles
 
     outcome = meant.outcome
@@ -273,7 +273,7 @@ def _other_columns(
     distorting: tuple[str, ...],
     categorical: Any = None,
 ) -> list[str]:
-    """Return all other columns, if all of them are numbers and none numbers the rows."""
+    """Return all other columns, if all are numeric and none is a row number."""
     from betafield.files import Roles
 
     context = tuple(dict.fromkeys(distorting)) or None
@@ -289,7 +289,7 @@ def _other_columns(
 
 
 def _only_outcome(given: Given, used: list[str]) -> str:
-    """Return the only column that has two values in all rows of all files."""
+    """Return the only column with two values over all rows of all files."""
     found = [name for name in _two_valued(given.files()) if name not in used]
     if len(found) == 1:
         return found[0]
@@ -301,7 +301,7 @@ def _only_outcome(given: Given, used: list[str]) -> str:
 
 
 def _two_valued(listed: list[File]) -> list[str]:
-    """Return the columns that have two values in all rows of all files."""
+    """Return the columns with two values over all rows of all files."""
     from betafield.files import Labels
 
     names = listed[0].schema().names
@@ -316,7 +316,7 @@ def _two_valued(listed: list[File]) -> list[str]:
 
 
 def _still_few(file: File, few: dict[str, Labels], advance: Advance) -> dict[str, Labels]:
-    """Return the columns that have few values in this file too, with these added."""
+    """Return the columns that have few values in this file too, with its values added."""
     schema = file.schema()
     columns = {name: _type(file) for name in few if schema.names.count(name) == 1}
     found: dict[str, set[Any]] = {name: set() for name in columns}
@@ -328,21 +328,21 @@ def _still_few(file: File, few: dict[str, Labels], advance: Advance) -> dict[str
         advance(piece.size)
     still = {}
     for name, values in found.items():
-        with contextlib.suppress(ValueError):  # measurements, or text here and numbers there
+        with contextlib.suppress(ValueError):  # measurements, or text here and numbers elsewhere
             few[name].add(file, values, str(schema.field(name).type))
             still[name] = few[name]
     return still
 
 
 def _type(file: File) -> Any:
-    """Return the type to read a column as: that of the file, of CSV text."""
+    """Return the type to read a column as: text for CSV, else that of the file."""
     from betafield.files import CSV, arrow
 
     return arrow().string() if isinstance(file, CSV) else None
 
 
 def _values(column: Any) -> set[Any]:
-    """Return the distinct values that can be labels, of which there may be no nested ones."""
+    """Return the distinct values of a column; nested values cannot be labels."""
     if column.type.num_fields:
         return set(range(SPELLINGS + 1))
     return set(column.unique().drop_null().to_pylist())

@@ -1,6 +1,6 @@
 """docs/commands.md, made from the program: python -m betafield.cli.reference > docs/commands.md.
 
-It is the same whichever release of typer makes it.
+The page does not depend on the release of typer.
 """
 
 from __future__ import annotations

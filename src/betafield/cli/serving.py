@@ -13,7 +13,7 @@ from betafield.cli.declaring import argument, flag, option
 from betafield.cli.usage import UsageError
 
 SERVED, ADDRESS, ACCESS, TOKEN = "What", "Where", "Who may come in", "Token"
-# Where a token is looked for that other users of the machine are not to see.
+# The environment variable for a token, because other users can see command lines.
 VARIABLE = "BETAFIELD_TOKEN"
 
 
@@ -192,7 +192,7 @@ def tokens(
 
 
 def _plain(error: Exception) -> Exception:
-    """Return a problem of the server as one of the command line."""
+    """Return a problem of the server as an error of the command line."""
     detail = getattr(error, "detail", None)
     return error if detail is None else ValueError(detail)
 

@@ -1,6 +1,6 @@
-"""What people write for options, as the library takes it.
+"""Parsing the values of options.
 
-Lists, bounds, numbers or names of columns; whatever is not spelled as it must be is wrong usage.
+Lists, bounds, numbers and names of columns are parsed; anything else is invalid usage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from betafield.cli.usage import UsageError
 
 
 def names(given: list[str] | None) -> list[str] | None:
-    """Return the names of a list such as `lon,lat`; a comma within a name takes double quotes.
+    """Return the names in a list such as `lon,lat`; names with commas need double quotes.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def names(given: list[str] | None) -> list[str] | None:
 
 
 def separator(text: str | None) -> str | None:
-    r"""Return what separates columns; a tab may be spelled.
+    r"""Return the separator of columns; a tab may be spelled out.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def separator(text: str | None) -> str | None:
 
 
 def missing(how: str, is_dropped: bool) -> str:
-    """Return what happens to rows without a value; raise if two options disagree.
+    """Return how to treat rows without a value; raise if two options disagree.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def number(option: str, text: str) -> float:
 
 
 def fraction(text: str) -> float | None:
-    """Return a number or a fraction; None where the text is neither."""
+    """Return a number or a fraction; None if the text is neither."""
     try:
         return float(Fraction(text.replace(" ", "")))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -79,7 +79,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
 
 
 def number_or_name(text: str) -> Any:
-    """Return a number where the text is one, and else the text; a whole number as such."""
+    """Return a number if the text is one, else the text; whole numbers are integers."""
     if re.fullmatch(r"\d+", text):
         return int(text)
     found = fraction(text)
@@ -87,7 +87,7 @@ def number_or_name(text: str) -> Any:
 
 
 def scale(text: str) -> Any:
-    """Return units by name, none of them, or one for each feature.
+    """Return the scale: a name, None, or one per feature.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def scale(text: str) -> Any:
 
 
 def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, float]] | None:
-    """Return the domain of each feature in turn, from texts such as `dose=0:60`.
+    """Return the domain of each feature, from texts such as `dose=0:60`.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def bounds(given: list[str] | None, features: list[str]) -> list[tuple[float, fl
 
 
 def monotonic(given: list[str] | None) -> dict[str, int] | None:
-    """Return which way it goes along features, from texts such as `dose,-age`.
+    """Return the direction along features, from texts such as `dose,-age`.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def monotonic(given: list[str] | None) -> dict[str, int] | None:
 
 
 def periodic(given: list[str] | None) -> dict[str, float] | None:
-    """Return periods of features, from texts such as `hour=24`.
+    """Return the periods of features, from texts such as `hour=24`.
 
     Examples
     --------
@@ -177,21 +177,21 @@ def geographic(given: list[str] | None) -> tuple[str, ...] | None:
 
 
 def level(value: float) -> float:
-    """Return a probability of intervals, if it is one."""
+    """Return the level of intervals; raise if it is not between 0 and 1."""
     if not 0.0 < value < 1.0:
         raise UsageError(f"--level: found {value}; a number between 0 and 1 is needed")
     return value
 
 
 def probability(option: str, value: float | None) -> float | None:
-    """Return a probability, if one is given."""
+    """Return a probability, if one is given; raise if it is not from 0 to 1."""
     if value is not None and not 0.0 <= value <= 1.0:
         raise UsageError(f"{option}: found {value}; a number from 0 to 1 is needed")
     return value
 
 
 def positive(option: str, value: float | None) -> float | None:
-    """Return a number that must be positive, if one is given."""
+    """Return a number, if one is given; raise if it is not positive."""
     if value is not None and not (value > 0.0 and math.isfinite(value)):
         raise UsageError(f"{option}: found {value}; a positive number is needed")
     return value

@@ -1,7 +1,7 @@
-"""What people see: tables, notes, progress.
+"""Output for people: tables, notes, progress.
 
-On a terminal tables are drawn by rich; elsewhere they are plain text. Progress is shown on standard
-error where that is a terminal, and for work that takes longer than a moment only.
+On a terminal, rich draws tables; elsewhere they are plain text. Progress is shown on standard error
+if that is a terminal, and only for work that takes longer than a moment.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any, TextIO
 from betafield import _compiling
 from betafield._extras import needed
 
-# Seconds after which people want to know how far it is.
+# Seconds before progress is shown.
 PATIENCE = 2.0
 
 Advance = Callable[[float], None]
 
 
 def rich() -> Any:
-    """Return rich with what is used of it, or say how to install it."""
+    """Return rich with the modules used here, or say how to install it."""
     return needed("cli", "rich", "rich.console", "rich.progress", "rich.table")
 
 
 def printable(text: str) -> str:
-    r"""Return a text from elsewhere without what would steer a terminal.
+    r"""Return a text without characters that could control a terminal.
 
     Examples
     --------
@@ -44,24 +44,24 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line beside the results."""
+    """Write a line to standard error."""
     say(f"betafield: {printable(text)}", sys.stderr)
 
 
 def tell_dropped(dropped: Any) -> None:
-    """Say how many rows were left out, if any were."""
+    """Say how many rows were dropped, if any."""
     if dropped.number:
         note(str(dropped))
 
 
 def announce_compiling(is_quiet: bool = False) -> None:
-    """Say so when kernels are compiled, for that takes longer than a moment."""
+    """Say when kernels are being compiled, because that takes longer than a moment."""
     if not is_quiet:
         _compiling.once(lambda: note("compiling kernels, once on this machine: a few seconds"))
 
 
 def as_options(said: str) -> str:
-    """Return a warning of the library with the options of the command line in it.
+    """Return a warning of the library in terms of options.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def as_options(said: str) -> str:
 
 @contextlib.contextmanager
 def cautions(is_quiet: bool) -> Iterator[None]:
-    """Tell warnings as notes, a line each and without the code that they came from."""
+    """Show warnings as notes, one line each, without the code that raised them."""
 
     def told(message: Warning | str, *_: Any, **__: Any) -> None:
         if not is_quiet:
@@ -91,14 +91,14 @@ def cautions(is_quiet: bool) -> Iterator[None]:
 
 
 def facts(rows: Sequence[tuple[str, str]], file: TextIO | None = None) -> None:
-    """Write what is known, a line each: its name, then itself."""
+    """Write facts, one per line: the name, then the value."""
     table([("", False), ("", False)], rows, file)
 
 
 def table(
     heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], file: TextIO | None = None
 ) -> None:
-    """Write a table; of each column the name, and whether it holds numbers."""
+    """Write a table; `heads` has the name of each column and whether it holds numbers."""
     stream = file or sys.stdout
     clean = [[printable(cell) for cell in row] for row in rows]
     if stream.isatty():
@@ -132,7 +132,7 @@ def _write(heads: Sequence[tuple[str, bool]], rows: list[list[str]], stream: Tex
 
 
 def is_watched(out: str | None = None) -> bool:
-    """Return whether somebody wants to see progress: not between rows written to a terminal."""
+    """Return whether to show progress: not among rows that are written to a terminal."""
     return sys.stderr.isatty() and not (out == "-" and sys.stdout.isatty())
 
 
@@ -140,9 +140,9 @@ def is_watched(out: str | None = None) -> bool:
 def progress(
     what: str, total: float | None, watched: bool, patience: float = PATIENCE
 ) -> Iterator[Advance]:
-    """Show how far it is and the time left, once it takes longer than `patience` seconds.
+    """Show progress and the time left, once it takes longer than `patience` seconds.
 
-    Without a total there is a bar that moves, and the time that has passed.
+    Without a total, a moving bar and the elapsed time are shown.
     """
     if not watched:
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""Tables to files and standard output, never by halves: written beside, then renamed."""
+"""Tables to files and standard output, complete or not at all: written, then renamed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STANDARD = "-"
 Columns = Mapping[str, Any]
 
 
-# Where to ----------------------------------------------------------------------------------
+# Targets -----------------------------------------------------------------------------------
 
 
 def require_free(out: str, force: bool, inputs: Iterable[str] = ()) -> None:
-    """Raise where a file cannot be written, before anything is read or computed for it.
+    """Raise if a file cannot be written, before anything is read or computed for it.
 
-    No input is ever replaced, with `force` or without: what it holds would be lost.
+    An input is never replaced, even with `force`, because its data would be lost.
     """
     for name in inputs:
         if _is_same(name, out):
@@ -50,7 +50,7 @@ def require_free(out: str, force: bool, inputs: Iterable[str] = ()) -> None:
 
 
 def _is_same(path: str, out: str) -> bool:
-    """Return whether two names are of one file, by whatever folder, link or letter case."""
+    """Return whether two names refer to one file, despite links, folders or letter case."""
     read, written = _status(path, sys.stdin), _status(out, sys.stdout)
     if read is None or written is None:
         return False
@@ -58,12 +58,12 @@ def _is_same(path: str, out: str) -> bool:
 
 
 def _status(path: str, standard: Any) -> os.stat_result | None:
-    """Return what the system knows of a file or a standard stream; None if there is none."""
+    """Return the status of a file or a standard stream; None if there is none."""
     try:
         if path == STANDARD:
             return os.fstat(standard.fileno())
         return os.stat(os.path.expanduser(path))
-    except (OSError, ValueError, AttributeError):  # closed, or replaced by what is no file
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by something not a file
         return None
 
 
@@ -72,7 +72,7 @@ def _called(path: str) -> str:
 
 
 def is_stream(out: str) -> bool:
-    """Return whether this is standard output, a pipe or a device, which nothing can replace."""
+    """Return whether this is standard output, a pipe or a device, which cannot be replaced."""
     if out in (STANDARD, "/dev/stdout"):
         return True
     return os.path.exists(out) and not os.path.isfile(out) and not os.path.isdir(out)
@@ -80,7 +80,7 @@ def is_stream(out: str) -> bool:
 
 @contextlib.contextmanager
 def opened(out: str) -> Iterator[IO[bytes]]:
-    """Give a file that takes its place when all is written, or a stream."""
+    """Give a stream, or a file that is put in place once all is written."""
     from betafield import persistence
 
     if out in (STANDARD, "/dev/stdout"):
@@ -95,7 +95,7 @@ def opened(out: str) -> Iterator[IO[bytes]]:
 
 
 def write_whole(write: Callable[[str], object], out: str, suffix: str) -> None:
-    """Write what can be written to a path only, also to a stream."""
+    """Write a format that needs a path, to a file or to a stream."""
     if not is_stream(out):
         write(out)
         return
@@ -116,7 +116,7 @@ def _require_no_terminal(out: str, what: str) -> None:
 
 
 def form(out: str, named: str | None) -> str:
-    """Return the format that was named, or that the end of the file's name says."""
+    """Return the format that was requested, or that the file's ending implies."""
     if named is not None:
         if named not in FORMATS.values():
             raise UsageError(f"--format: found {named!r}; csv, parquet or json is needed")
@@ -132,10 +132,10 @@ def form(out: str, named: str | None) -> str:
 
 
 def write_tables(tables: Iterator[Columns], out: str, name: str) -> int:
-    """Write tables with the same columns under each other, and return the number of rows."""
+    """Write tables with the same columns one after the other, and return the number of rows."""
     if name == "parquet":
         _require_no_terminal(out, "a Parquet file")
-    first = next(tables)  # what is wrong with the first rows is known before a file is made
+    first = next(tables)  # errors in the first rows come before a file is made
     rows = len(next(iter(first.values())))
     with opened(out) as file, WRITERS[name](file, list(first)) as writer:
         writer.write(first)
@@ -145,14 +145,14 @@ def write_tables(tables: Iterator[Columns], out: str, name: str) -> int:
     return rows
 
 
-# Spreadsheets take a cell that begins so for a formula, and may run it.
+# Spreadsheets take a cell that begins like this for a formula, and may run it.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
 def harmless(name: str) -> str:
-    """Return a name as CSV has it: one that could be a formula gets a quote in front.
+    """Return a name for CSV: one that could be a formula gets a quote in front.
 
-    No two names become one, and taking one quote away gives the name back.
+    No two names become equal, and removing one quote restores the name.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def harmless(name: str) -> str:
 
 
 def _values(column: Any) -> list[Any]:
-    """Return the values of a column; of narrow floats those with the fewest digits.
+    """Return the values of a column; narrow floats with the fewest digits that identify them.
 
     Examples
     --------
@@ -176,19 +176,19 @@ def _values(column: Any) -> list[Any]:
 
 
 class _CSV:
-    """Comma separated values in UTF-8, numbers to the last digit; no name is a formula."""
+    """Comma separated values in UTF-8, with numbers in full and no name that is a formula."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names = file, names
 
     def __enter__(self) -> _CSV:
-        # Where lines end in \n, Python 3.11 and 3.12 leave \r without quotes.
+        # If lines end in \n, Python 3.11 and 3.12 leave \r unquoted.
         is_odd = any("\r" in name for name in self.names)
         self._put([map(harmless, self.names)], csv.QUOTE_ALL if is_odd else csv.QUOTE_MINIMAL)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is left to do."""
+        """Do nothing, because all is written."""
 
     def write(self, table: Columns) -> None:
         """Write some rows."""
@@ -201,7 +201,7 @@ class _CSV:
 
 
 class _JSON:
-    """A list with an object per row, each on a line of its own."""
+    """A list with one object per row, each on its own line."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names, self.between = file, names, "[\n"
@@ -210,7 +210,7 @@ class _JSON:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        """Close the list, if all went well."""
+        """Close the list, unless there was an error."""
         if kind is None:
             self.file.write(("[]\n" if self.between == "[\n" else "\n]\n").encode())
 
@@ -224,7 +224,7 @@ class _JSON:
 
 
 class _Parquet:
-    """Parquet, a row group for each table."""
+    """Parquet, with one row group per table."""
 
     def __init__(self, file: IO[bytes], names: list[str]) -> None:
         self.file, self.names = file, names
@@ -234,11 +234,11 @@ class _Parquet:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        """Write the foot, if all went well; without it, nobody takes this for a whole table."""
+        """Write the footer, unless there was an error: without it the file is invalid."""
         if self.writer is not None and kind is None:
             self.writer.close()
         elif self.writer is not None:
-            self.writer.is_open = False  # or its end would write the foot
+            self.writer.is_open = False  # otherwise its destructor would write the footer
 
     def write(self, table: Columns) -> None:
         """Write some rows."""
@@ -247,7 +247,7 @@ class _Parquet:
         pa = arrow()
         cells = pa.table(list(table.values()), self.names)
         if self.writer is None:
-            # The file belongs to the caller, and outlives the writer that would close it.
+            # The file belongs to the caller, and must outlive the writer, which would close it.
             self.writer = pa.parquet.ParquetWriter(pa.PythonFile(self.file, mode="w"), cells.schema)
         self.writer.write_table(cells)
 

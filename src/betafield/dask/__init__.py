@@ -1,15 +1,15 @@
-"""The same estimator over dask collections, with the bits of one machine.
+"""The same estimator over Dask collections, with answers equal to the bit.
 
-    partitions   what is read, kept and named in errors, a partition at a time
-    questions    what a field asks of its windows, noted and answered elsewhere
-    tasks        what workers do: check, look, learn, answer
-    windows      windows on workers, whose answers are added up, and the field that asks them
-    learning     from partitions to a field: of windows there, or of a process here
-    posteriors   answers at the points of collections, computed when they are wanted
+    partitions   partitions: how they are read, kept, and named in errors
+    questions    a field's queries of its windows, recorded and answered elsewhere
+    tasks        what workers do: check, survey, learn, answer
+    windows      windows on workers, whose answers are summed, and the field that queries them
+    learning     from partitions to a field: windows on workers, or a process on the client
+    posteriors   lazy answers at the points of collections
     estimator    SmoothBetaClassifier
 
-A task reads its partition and returns its windows, or its sums by place, and dask runs a task again
-where a worker was lost with its results: trials are counted once, however often that happens.
+A task reads its partition and returns its windows, or its sums by place. If a worker is lost with
+its results, Dask runs its tasks again; trials are counted once, however often that happens.
 """
 
 from __future__ import annotations

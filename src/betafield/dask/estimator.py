@@ -1,4 +1,4 @@
-"""SmoothBetaClassifier over dask collections: the local one, with its trials on workers."""
+"""SmoothBetaClassifier over Dask collections: the local one, with its trials on workers."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ Local = estimators.SmoothBetaClassifier
 
 
 class SmoothBetaClassifier(Local):
-    """`betafield.SmoothBetaClassifier` over dask arrays and dataframes.
+    """`betafield.SmoothBetaClassifier` over Dask arrays and dataframes.
 
     The parameters, the methods and the answers are the same, to the last bit. By default, workers
     add up trials by place, and the client learns from the distinct places. With windows (a given
-    `bandwidth`, or `method="windows"`), `fit` leaves the trials on the workers. If you ask at a
-    local array, every worker sums up its own windows. If you ask at a Dask collection, the answer
+    `bandwidth`, or `method="windows"`), `fit` leaves the trials on the workers. At the points of a
+    local array, every worker sums up its own windows. At those of a Dask collection, the answer
     is a lazy Dask collection. Any scheduler works: threads, processes, or a `distributed.Client`.
 
     Parameters
     ----------
     bandwidth, method, lipschitz, metric, scale, bounds, pos_label, prior, sharing, monotonic_cst,
     categorical_features, interactions, missing, periodic, geographic, n_jobs
-        As those of `betafield.SmoothBetaClassifier`; but windows on workers cannot wrap around,
-        and here every feature is a number that is not missing.
+        As in `betafield.SmoothBetaClassifier`, except that windows on workers cannot wrap around,
+        and that with windows every feature is a number and not missing.
     partition : {None, "space"}, default=None
         For windows: "space" gives each partition its own region, in one pass over the trials.
-        Points near each other then need few partitions, whatever the order of the trials was.
+        Points near each other then need few partitions, whatever the order of the trials.
 
     Examples
     --------
@@ -120,13 +120,13 @@ class SmoothBetaClassifier(Local):
         """Write the local model of all trials to one file, which `betafield.load` reads."""
         self.compute().save(path)
 
-    # Asking. At a local array the field answers, and windows ask the workers; at a collection each
-    # block will.
+    # Queries. The field answers at a local array, where windows query the workers; a collection is
+    # answered block by block.
 
     def posterior(self, X: Any) -> Any:
         """Return the posterior of the success probability at each row of X.
 
-        At a dask collection: `Posteriors`, whose methods return dask arrays.
+        For a Dask collection: `Posteriors`, whose methods return Dask arrays.
         """
         if not dask.is_dask_collection(X):
             return super().posterior(X)
@@ -167,9 +167,9 @@ class SmoothBetaClassifier(Local):
     def band(
         self, X: Any, lipschitz: float, level: float = 0.95, simultaneous: bool = False
     ) -> tuple[Any, Any]:
-        """Return intervals (low, high) that hold π(x) with a probability of at least `level`.
+        """Return intervals (low, high) that contain π(x) with a probability of at least `level`.
 
-        See `betafield.SmoothBetaClassifier.band`; at a dask collection two dask arrays.
+        See `betafield.SmoothBetaClassifier.band`; two Dask arrays for a Dask collection.
         """
         if not dask.is_dask_collection(X):
             return super().band(X, lipschitz, level, simultaneous)
@@ -179,7 +179,7 @@ class SmoothBetaClassifier(Local):
 
     @property
     def field_(self) -> AnyField:
-        """What was learned, as it is now and stays, asked for with the options of now."""
+        """The immutable field learned so far, with the current options for queries."""
         check_is_fitted(self)
         now = Options.of(self)._replace(pos_label=self._field_.options.pos_label)
         return self._field_.asked_for(now)
@@ -187,14 +187,14 @@ class SmoothBetaClassifier(Local):
     # Learning.
 
     def fit_files(self, *_: Any, **__: Any) -> Self:
-        """Raise: dask reads files itself, see `dask.dataframe.read_parquet`."""
+        """Raise, because Dask reads files itself; see `dask.dataframe.read_parquet`."""
         raise TypeError(
             "fit_files: is for one machine; here dask reads files, such as "
             "table = dask.dataframe.read_parquet(folder), fit(table[features], table[outcome])"
         )
 
     def merge(self, other: Any) -> Self:
-        """Take in all trials of another fitted model over dask, as if this one had seen them."""
+        """Add all trials of another fitted model over Dask, as if this one had seen them."""
         check_is_fitted(self)
         if not isinstance(other, SmoothBetaClassifier):
             raise TypeError(
@@ -229,7 +229,7 @@ class SmoothBetaClassifier(Local):
         return options
 
     def _of_labels(self, known: Any, X: Any, y: Any, classes: Any, **columns: Any) -> AnyField:
-        """Return the field that knows these trials too."""
+        """Return a field that includes these trials."""
         options = self._options()
         if y is None:
             raise ValueError("this estimator requires y to be passed, but the target y is None")
@@ -241,7 +241,7 @@ class SmoothBetaClassifier(Local):
         return learning.taught(known, options, found, classes, self.partition == "space")
 
     def _of_counts(self, known: Any, X: Any, successes: Any, held: Any, **columns: Any) -> AnyField:
-        """Return the field that knows these binomial rows too."""
+        """Return a field that includes these binomial rows."""
         options = self._options()
         for name in ("groups", "overdispersion"):
             if columns[name] is not None:

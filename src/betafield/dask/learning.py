@@ -1,4 +1,4 @@
-"""From partitions to a field: a first look at all trials, then windows or sums on workers."""
+"""From partitions to a field: a survey of all trials, then windows or sums on workers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def taught(
     classes: Any,
     by_space: bool,
 ) -> AnyField:
-    """Return the field that knows the trials of these partitions too, of the kind asked for."""
+    """Return a field of the requested kind that includes the trials of these partitions."""
     if known is not None and isinstance(known, SmoothField) != options.is_smooth:
         raise methods.kept_for_others(known, options)
     inputs = _inputs(known, found, options)
@@ -69,7 +69,7 @@ def taught(
 
 
 def merged(one: AnyField, other: AnyField) -> AnyField:
-    """Return the field that knows the trials of both, which must be of one kind."""
+    """Return a field with the trials of both, which must be of one kind."""
     if isinstance(one, SpreadField) and isinstance(other, SpreadField):
         return _merged(one, other)
     found = methods.merged(one, other)
@@ -78,21 +78,21 @@ def merged(one: AnyField, other: AnyField) -> AnyField:
 
 
 def _inputs(known: AnyField | None, found: Sequence[Partition], options: Options) -> Inputs:
-    """Return what is read of all partitions and checked, with their names."""
+    """Return the checked contents of all partitions, with their names."""
     features = None if known is None else known.features
-    # Windows on workers have no categories.
+    # Windows on workers do not support categories.
     asked = options.asked if options.is_smooth else trials.NUMBERS
     reads = [delayed(checked)(part.name, part.batch, features, asked) for part in found]
     if known is None and client_in_use() is not None:
-        reads = list(dask.persist(*reads))  # there is room to read but once
+        reads = list(dask.persist(*reads))  # a cluster has room to keep them, so they are read once
     return [(part.name, read) for part, read in zip(found, reads, strict=True)]
 
 
-# In windows, which stay on the workers ------------------------------------------------------
+# Windows, which stay on the workers ---------------------------------------------------------
 
 
 def _added(field: SpreadField, inputs: Inputs) -> SpreadField:
-    """Return the field with the trials of these partitions counted too."""
+    """Return the field with the trials of these partitions added."""
     names, reads = zip(*inputs, strict=True)
     added = field.windows.learned(without_trials(field), names, reads)
     totals = field.totals.plus(added.seen)
@@ -105,7 +105,7 @@ def _added(field: SpreadField, inputs: Inputs) -> SpreadField:
 
 
 def _merged(one: SpreadField, other: SpreadField) -> SpreadField:
-    """Return the field that knows the trials of both, counted by the polynomials of both."""
+    """Return a field with the trials of both, counted by the polynomials of both."""
     every = union(one.polynomials, other.polynomials)
     ours, theirs = (
         field.holding(field.windows.counted(every), field.totals, every) for field in (one, other)
@@ -114,16 +114,16 @@ def _merged(one: SpreadField, other: SpreadField) -> SpreadField:
 
 
 def without_trials(field: SpreadField) -> Field:
-    """Return a field without trials, for workers, that knows only how those so far were counted."""
+    """Return a field without trials, for workers, that knows how trials were counted so far."""
     bare = Field.begun(field.options, field.features, field.classes, field.bounds, field.units)
     return bare.holding(bare.windows, field.totals, (), field.sharing)
 
 
-# By place, brought here ---------------------------------------------------------------------
+# Sums by place, brought to the client --------------------------------------------------------
 
 
 def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
-    """Return the field of a process that knows the trials of all partitions, settled."""
+    """Return the settled field of a process with the trials of all partitions."""
     _, features, every = _surveyed(options, inputs, classes, wants_corners=False)
     nowhere = np.empty((0, len(features.numeric)))
     units.check_bounds(options.bounds, nowhere, np.empty(0, dtype=np.bool_))
@@ -135,7 +135,7 @@ def _first_sums(options: Options, inputs: Inputs, classes: Any) -> SmoothField:
 
 
 def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
-    """Return the field that knows the trials of these partitions too."""
+    """Return a field that includes the trials of these partitions."""
     more = _sums(fitting.begun(field.options, field.features, field.classes), inputs)
     totals = field.totals.plus(more.totals)
     require_total("trials", totals.number())
@@ -145,7 +145,7 @@ def _summed(field: SmoothField, inputs: Inputs) -> SmoothField:
 
 
 def _levelled(features: trials.Features, inputs: Inputs) -> trials.Features:
-    """Return features with the levels of categories that partitions have."""
+    """Return features with the levels of categories in these partitions added."""
     if not features.categories.columns:
         return features
     every = computed([delayed(levels_of)(read) for _, read in inputs], inputs)
@@ -161,18 +161,18 @@ def _sums(bare: SmoothField, inputs: Inputs) -> Sums:
     groups, model = together(reads), delayed(bare, pure=False, traverse=False)
     parts = [delayed(summed)(model, *(reads[i] for i in group)) for group in groups]
     if client_in_use() is not None:
-        parts = list(dask.persist(*parts))  # a cluster tells of what it keeps which part failed
+        parts = list(dask.persist(*parts))  # so that the cluster can tell which part failed
     blamed = [joint([names[i] for i in group]) for group in groups]
     (found,) = computed([in_tree(joined, parts)], list(zip(blamed, parts, strict=True)))
     every: Sums = found
     return every
 
 
-# A first look ------------------------------------------------------------------------------
+# Survey ------------------------------------------------------------------------------------
 
 
 class Survey(NamedTuple):
-    """A first look at all partitions: what each has, and what they have in common."""
+    """A survey of all partitions: a look at each, and what they have in common."""
 
     looks: Sequence[Look]
     features: trials.Features
@@ -180,7 +180,7 @@ class Survey(NamedTuple):
 
 
 def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: bool) -> Survey:
-    """Return a first look at all partitions; raise unless they go together."""
+    """Return a survey of all partitions; raise if they do not fit together."""
     given = None if classes is None else _in_order(options, np.empty(0), classes)
     looks = computed(
         [delayed(looked_at)(read, given, options, wants_corners) for _, read in inputs], inputs
@@ -193,13 +193,13 @@ def _surveyed(options: Options, inputs: Inputs, classes: Any, *, wants_corners: 
 
 
 def _in_order(options: Options, labels: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
-    """Return all classes, the success last."""
+    """Return all classes, with the success last."""
     found = trials.classes_of(labels, classes, alone=options.is_smooth)
     return success.in_order(found, options.pos_label)
 
 
 def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> SpreadField:
-    """Return a field without trials that has the features, classes and units of all partitions."""
+    """Return a field without trials, with the features, classes and units of all partitions."""
     _require_straight(options)
     wants = options.bounds is None or options.scales_by("std")
     looks, features, every = _surveyed(options, inputs, classes, wants_corners=wants)
@@ -212,7 +212,7 @@ def _begun(options: Options, inputs: Inputs, classes: Any, by_space: bool) -> Sp
 
 
 def _require_straight(options: Options) -> None:
-    """Raise for features that wrap around, which windows on workers cannot."""
+    """Raise for features that wrap around, which windows on workers do not support."""
     for name, found in (("periodic", options.periodic), ("geographic", options.geographic)):
         if found:
             raise refused(
@@ -223,7 +223,7 @@ def _require_straight(options: Options) -> None:
 
 
 def _regions(looks: Sequence[Look], measured: units.Units) -> Regions:
-    """Return as many regions as there are partitions, by some of their points."""
+    """Return as many regions as there are partitions, cut by a sample of their points."""
     sample = np.concatenate([look.sample for look in looks if look.rows])
     return Regions.cut(measured.scaled(sample), len(looks))
 
@@ -231,7 +231,7 @@ def _regions(looks: Sequence[Look], measured: units.Units) -> Regions:
 def _corners(
     options: Options, looks: Sequence[Look], inputs: Inputs, classes: npt.NDArray[Any]
 ) -> Floats:
-    """Return the lowest and the highest coordinates of all that teaches something."""
+    """Return the lowest and the highest coordinates of all informative trials."""
     late = [read for look, (_, read) in zip(looks, inputs, strict=True) if look.is_late]
     more = computed([delayed(cornered)(read, classes, options) for read in late], inputs)
     ends = [look.corners for look in looks if look.corners is not None]
@@ -266,7 +266,7 @@ def _measured(
 def _deviations(
     options: Options, inputs: Inputs, classes: npt.NDArray[Any], corners: Floats
 ) -> Floats:
-    """Return the standard deviations of all trials, as exactly as on one machine."""
+    """Return the standard deviations of all trials, exactly as on one machine."""
 
     def sums(column: Callable[..., Floats]) -> Floats:
         of = functools.partial(delayed(exact_sums), column=column)
@@ -278,7 +278,7 @@ def _deviations(
 
 
 def _require_something(looks: Sequence[Look]) -> None:
-    """Raise where no partition has anything that counts."""
+    """Raise if no partition has a trial with weight."""
     if not any(look.rows for look in looks):
         raise refused("X", "found 0 rows in all partitions; at least one is needed")
     if all(look.is_void for look in looks):
@@ -303,7 +303,7 @@ def _require_same_features(looks: Sequence[Look]) -> None:
 
 
 def _labels(looks: Sequence[Look]) -> npt.NDArray[Any]:
-    """Return the labels of all partitions; raise where some are texts and others numbers."""
+    """Return the labels of all partitions; raise if some are texts and others numbers."""
     first, *others = looks
     for look in others:
         if _is_text(look.labels) != _is_text(first.labels):

@@ -1,8 +1,8 @@
-"""Partitions of dask collections: found, kept on a cluster, named in errors, cut anew by space.
+"""Partitions of Dask collections: found, kept on a cluster, named in errors, split by region.
 
-Frames are read together, so that a file is opened once and only the columns asked for are read.
-dask would join small partitions of each frame on its own, and rows would no longer go together:
-here partitions stay as the user sees them.
+Frames are read together, so that a file is opened once and only the required columns are read. Dask
+would fuse small partitions of each frame on its own, and their rows would no longer match, so here
+partitions stay as the user sees them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from betafield.distorted import context_for_all
 from betafield.families import ContextFamily
 
 Floats = npt.NDArray[np.float64]
-# Arguments of a partition by their names.
+# The arguments of a partition, by name.
 Batch = dict[str, Any]
 
-# Parts that a worker makes for each of its threads, at most, of what it has read.
+# A worker makes at most this many parts per thread of what it has read.
 PARTS = 4
-# Results that one task joins.
+# The number of results that one task joins.
 FAN_IN = 8
-# Tasks that are looked through for the file that a partition comes from.
+# The most tasks searched for the file that a partition comes from.
 LOOKED_THROUGH = 100
 
 
 class Partition(NamedTuple):
-    """A part of a collection: how errors call it, and its columns, still to be computed."""
+    """A part of a collection: its name in errors, and its columns, not yet computed."""
 
     name: str
     batch: Any
@@ -43,7 +43,7 @@ class Partition(NamedTuple):
 
 
 def partitions(X: Any, **others: Any) -> list[Partition]:
-    """Return the partitions of X, with those of whatever else is given."""
+    """Return the partitions of X, with those of the other arguments."""
     columns = {"X": X, **{name: each for name, each in others.items() if each is not None}}
     if not dask.is_dask_collection(X):
         for name, values in columns.items():
@@ -54,7 +54,7 @@ def partitions(X: Any, **others: Any) -> list[Partition]:
     _require_one_family(same.get("context"))
     for name, values in same.items():
         _require_for_all(name, values)
-    if "context" in same:  # a partition may have as many rows as that has coefficients
+    if "context" in same:  # otherwise it could pass for one number per row of a partition
         same["context"] = context_for_all(same["context"])
     split = {name: each for name, each in columns.items() if name not in same}
     _require_same_number(split)
@@ -67,12 +67,12 @@ def blocks(name: str, values: Any) -> list[Delayed]:
     _number(name, values)
     if _is_frame(values):
         return _unjoined(values)
-    # dask's optimization leaves out what is kept on a cluster.
+    # Dask's optimisation drops results that are kept on a cluster.
     return list(np.ravel(values.to_delayed(optimize_graph=not _futures(values))))
 
 
 def lengths(X: Any) -> tuple[int, ...] | None:
-    """Return the numbers of rows of all partitions, where they are known."""
+    """Return the numbers of rows of all partitions, if they are known."""
     chunks = getattr(X, "chunks", None)
     if chunks is None or np.isnan(chunks[0]).any():
         return None
@@ -88,7 +88,7 @@ def _batches(columns: Batch) -> list[Any]:
             _bundled,
             *frames,
             names=names,
-            meta=("batch", float),  # nobody looks: a task returns a dict
+            meta=("batch", float),  # never used: a task returns a dict
             enforce_metadata=False,
             align_dataframes=False,
         )
@@ -102,20 +102,20 @@ def _bundled(*columns: Any, names: list[str]) -> Batch:
 
 
 def _with(batch: Any, same: Batch) -> Any:
-    """Return a batch with the columns that are the same in all."""
+    """Return a batch with the arguments that all partitions share."""
     if isinstance(batch, dict):
         return {**batch, **same}
     return delayed(dict)(batch, **same) if same else batch
 
 
 def _is_frame(values: Any) -> bool:
-    # Whatever a delayed object is asked for, it has.
+    # A delayed object has any attribute that it is asked for.
     is_frame = hasattr(values, "divisions") and hasattr(values, "expr")
     return is_frame and not isinstance(values, Delayed)
 
 
 def _unjoined(frame: Any) -> list[Delayed]:
-    """Return the partitions of a frame, a task each, columns that nobody needs left unread."""
+    """Return the partitions of a frame, one task each, without reading unused columns."""
     from dask.dataframe.dask_expr import new_collection
 
     expression = frame.expr.simplify().lower_completely().fuse()
@@ -123,7 +123,7 @@ def _unjoined(frame: Any) -> list[Delayed]:
 
 
 def _number(name: str, values: Any) -> int:
-    """Return the number of partitions; raise for what has none by rows."""
+    """Return the number of partitions; raise if it is not partitioned by rows."""
     is_array = hasattr(values, "numblocks") and not isinstance(values, Delayed)
     if is_array and len(values.numblocks) > 1 and values.numblocks[1] > 1:
         raise ValueError(
@@ -150,7 +150,7 @@ def _require_same_number(columns: Batch) -> None:
 
 
 def _require_one_family(context: Any) -> None:
-    """Raise for contexts of unknown rates that differ by row: these cannot be divided."""
+    """Raise for contexts of unknown rates that differ by row, which cannot be split."""
     if isinstance(context, ContextFamily) and len(context) != 1:
         raise TypeError(
             f"context: found {context!r}, but X is a dask collection; rates that are not known "
@@ -159,7 +159,7 @@ def _require_one_family(context: Any) -> None:
 
 
 def _require_for_all(name: str, values: Any) -> None:
-    """Raise unless a local argument can be the same for all partitions."""
+    """Raise unless a local argument can be shared by all partitions."""
     ndim = np.ndim(values)
     if name == "y" or not (ndim == 0 or (name == "context" and (ndim == 1 or len(values) == 1))):
         raise TypeError(
@@ -172,15 +172,15 @@ def _require_for_all(name: str, values: Any) -> None:
 
 
 class PartitionError(Exception):
-    """An error that names the partition it is about."""
+    """An error that names its partition."""
 
 
 class PartitionTypeError(PartitionError, TypeError):
-    """A partition that has another kind of values than it must have."""
+    """A partition with values of the wrong kind."""
 
 
 class PartitionValueError(PartitionError, ValueError):
-    """A partition that has other values than it may have."""
+    """A partition with invalid values."""
 
 
 class PartitionOSError(PartitionError, OSError):
@@ -188,7 +188,7 @@ class PartitionOSError(PartitionError, OSError):
 
 
 class PartitionRuntimeError(PartitionError, RuntimeError):
-    """A partition that was lost, or cannot be computed for another reason."""
+    """A partition that was lost, or could not be computed for another reason."""
 
 
 KINDS: dict[type[Exception], type[PartitionError]] = {
@@ -201,14 +201,14 @@ KINDS: dict[type[Exception], type[PartitionError]] = {
 
 
 def about(name: str, error: BaseException | None, what: str) -> PartitionError:
-    """Return an error of the same kind that says something about a partition."""
+    """Return an error of the same kind that names a partition."""
     kind = next(ours for theirs, ours in KINDS.items() if isinstance(error, theirs))
     return kind(f"{name}: {what}")
 
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """Raise what is raised inside again, with the name of the partition."""
+    """Raise errors again with the name of the partition."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -219,7 +219,7 @@ def named(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def blamed(inputs: Sequence[tuple[str, Delayed]]) -> Iterator[None]:
-    """Raise what is raised inside again, with the name of the input that cannot be computed."""
+    """Raise errors again with the name of the input that cannot be computed."""
     try:
         yield
     except PartitionError:
@@ -234,7 +234,7 @@ def blamed(inputs: Sequence[tuple[str, Delayed]]) -> Iterator[None]:
 
 
 def computed(wanted: Sequence[Delayed], inputs: Sequence[tuple[str, Delayed]]) -> tuple[Any, ...]:
-    """Return what is wanted of some inputs."""
+    """Return the computed values; errors name the input that failed."""
     with blamed(inputs):
         return tuple(dask.compute(*wanted))
 
@@ -278,7 +278,7 @@ def _name(number: int, batch: Any) -> str:
 
 
 def _sources(block: Delayed) -> list[str]:
-    """Return the files that a partition is read from, as far as its tasks tell."""
+    """Return the files that a partition is read from, as far as its tasks show."""
     graph, found = block.dask, []
     waiting: list[Any] = [graph[block.key]]
     for _ in range(LOOKED_THROUGH):
@@ -299,14 +299,14 @@ def _sources(block: Delayed) -> list[str]:
 
 
 def _piece(value: Any) -> list[str]:
-    """Return the file and the row groups of a piece, as dask.dataframe tells fsspec of it."""
+    """Return the file and the row groups of a piece, as dask.dataframe passes it to fsspec."""
     if len(value) != 3 or not (isinstance(value[0], str) and value[0].endswith((".parq", "et"))):
         return []
     return [value[0] + _groups(value[1])]
 
 
 def _file(value: Any) -> list[str]:
-    """Return the path of a fragment of pyarrow, or of an open file."""
+    """Return the path of a pyarrow fragment, or of an open file."""
     fragment = getattr(value, "fragment", None)
     if fragment is not None:
         return [f"{fragment.path}{_groups([group.id for group in fragment.row_groups])}"]
@@ -319,11 +319,11 @@ def _groups(numbers: Any) -> str:
     return f", row group{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-# Keeping -----------------------------------------------------------------------------------
+# Keeping results on a cluster --------------------------------------------------------------
 
 
 def client_in_use() -> Any:
-    """Return the client of the cluster that tasks go to, where results can stay, if any."""
+    """Return the client of the cluster in use, where results can stay; None if there is none."""
     if "distributed" not in sys.modules:
         return None
     from distributed import Client
@@ -333,7 +333,7 @@ def client_in_use() -> Any:
 
 
 def require_kept(inputs: Sequence[tuple[str, Delayed]]) -> None:
-    """Raise if a cluster no longer has what it kept of these inputs, or is not the one in use.
+    """Raise if the cluster has lost its results for these inputs, or is not the one in use.
 
     Lost workers do not matter, because their tasks are run again; but a cluster that is restarted
     or closed forgets the tasks too.
@@ -346,7 +346,7 @@ def require_kept(inputs: Sequence[tuple[str, Delayed]]) -> None:
             "restarted or closed; fit again (a model made by compute() outlives its cluster)"
         )
     in_use = client_in_use()
-    # What comes out of a file or another process has no client yet, and gets the one in use.
+    # Futures from a file or another process have no client yet, and get the one in use.
     away = [name for name, future in kept if future.client not in (None, in_use)]
     if away:
         raise PartitionRuntimeError(
@@ -356,9 +356,9 @@ def require_kept(inputs: Sequence[tuple[str, Delayed]]) -> None:
 
 
 def together(reads: Sequence[Delayed]) -> list[list[int]]:
-    """Return which partitions to learn from together: of those that one worker has read, a few.
+    """Return which partitions to learn from together: a few of those on the same worker.
 
-    A query then asks few windows, however many partitions there are, and nothing is moved.
+    A query then asks few windows, however many partitions there are, and no data are moved.
     """
     client = client_in_use()
     kept = [future for read in reads for future in _futures(read) if future.key == read.key]
@@ -376,7 +376,7 @@ def together(reads: Sequence[Delayed]) -> list[list[int]]:
 
 
 def _futures(block: Any) -> list[Any]:
-    """Return what stands for results that are kept on a cluster."""
+    """Return the futures of results that are kept on a cluster."""
     if "distributed" not in sys.modules:
         return []
     from distributed import futures_of
@@ -385,19 +385,19 @@ def _futures(block: Any) -> list[Any]:
 
 
 def in_tree(join: Callable[..., Any], results: list[Delayed]) -> Delayed:
-    """Return all results joined, some at a time, on the workers that have them."""
+    """Return all results joined in a tree, on the workers that have them."""
     while len(results) > 1:
         groups = [results[i : i + FAN_IN] for i in range(0, len(results), FAN_IN)]
-        # One by one: of what is in a list, dask forgets what a cluster keeps.
+        # As separate arguments: inside a list, Dask loses track of results kept on a cluster.
         results = [delayed(join)(*group) for group in groups]
     return results[0]
 
 
-# Regions of space, each with about as many trials -----------------------------------------
+# Regions of space with about equally many trials -------------------------------------------
 
 
 class Plane(NamedTuple):
-    """A cut at a value of an axis. Children are numbers of planes, or −1 − that of a region."""
+    """A cut at a value along an axis. Children are indices of planes, or −1 − that of a region."""
 
     axis: int
     value: float
@@ -406,7 +406,7 @@ class Plane(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """Boxes that fill all space, as a tree of planes.
+    """Boxes that fill all of space, as a tree of planes.
 
     Examples
     --------
@@ -421,13 +421,13 @@ class Regions(NamedTuple):
 
     @classmethod
     def cut(cls, points: Floats, number: int) -> Regions:
-        """Return so many regions, by some of the points that they are for."""
+        """Return this many regions, cut by a sample of the points."""
         planes: list[Plane] = []
         _cut(points, number, planes, iter(range(number)))
         return cls(planes, number)
 
     def of(self, points: Floats) -> npt.NDArray[np.intp]:
-        """Return the number of the region of each point."""
+        """Return the index of each point's region."""
         found = np.zeros(len(points), dtype=np.intp)
         waiting = [(0, np.arange(len(points)))] if self.planes else []
         while waiting:
@@ -443,7 +443,7 @@ class Regions(NamedTuple):
 
 
 def _cut(points: Floats, number: int, planes: list[Plane], regions: Iterator[int]) -> int:
-    """Cut the longest side so that both halves have their share; return the number of the cut."""
+    """Cut the longest side in proportion to the regions on it; return the index of the cut."""
     if number == 1:
         return -1 - next(regions)
     axis = int(np.argmax(np.ptp(points, axis=0))) if len(points) else 0

@@ -1,4 +1,4 @@
-"""Answers at the points of dask collections: a block at a time, computed when they are wanted."""
+"""Lazy answers at the points of Dask collections, block by block."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Lengths = tuple[int, ...] | None
 
 
 class Posteriors:
-    """Posteriors at the points of a dask collection, a block at a time, still to be computed.
+    """Lazy posteriors at the points of a Dask collection, block by block.
 
-    Methods are those of `betafield.posteriors`, with one p or q for all; each returns a dask
+    The methods are those of `betafield.posteriors`, with a scalar p or q; each returns a Dask
     array.
 
     Examples
@@ -55,7 +55,7 @@ class Posteriors:
         return self._all("std")
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """Return the lower and the upper ends of equal-tailed intervals."""
+        """Return the lower and upper ends of equal-tailed intervals."""
         of = functools.partial(_ends, level)
         ends = one_array(self.blocks, self._lengths, of, (2, *self._shape))
         return ends[:, 0], ends[:, 1]
@@ -93,7 +93,7 @@ class Posteriors:
 
 
 def posteriors_at(field: AnyField, blocks: list[Delayed]) -> list[Delayed]:
-    """Return the posterior at each block, still to be computed."""
+    """Return the lazy posterior at each block."""
     if isinstance(field, SpreadField):
         return _of_parts(field, Field.posterior, blocks)
     ask = functools.partial(believed, n_jobs=field.options.n_jobs)
@@ -103,7 +103,7 @@ def posteriors_at(field: AnyField, blocks: list[Delayed]) -> list[Delayed]:
 def bands_at(
     field: AnyField, blocks: list[Delayed], lipschitz: float, level: float, simultaneous: bool
 ) -> list[Delayed]:
-    """Return the band at each block, still to be computed."""
+    """Return the lazy band at each block."""
     ask = banded(lipschitz, level, simultaneous)
     if isinstance(field, SpreadField):
         return _of_parts(field, ask, blocks)
@@ -113,9 +113,9 @@ def bands_at(
 def _of_one(
     subject: Any, ask: Callable[..., Any], field: SmoothField, blocks: list[Delayed]
 ) -> list[Delayed]:
-    """Return what one object says of each block: it goes to every worker once.
+    """Return the lazy answers of one object at each block; it is sent to every worker once.
 
-    What cannot be asked is refused now.
+    Invalid queries raise now.
     """
     ask(subject, np.empty((0, field.features.number)))
     placed = functools.partial(field.wraps.placed, bounds=field.bounds)
@@ -129,9 +129,9 @@ def _said_at(told: tuple[Any, Callable[..., Any], trials.Features, Any], X: Any)
 
 
 def _of_parts(field: SpreadField, ask: Ask, blocks: list[Delayed]) -> list[Delayed]:
-    """Return what a field with all trials would say of each block, still to be computed.
+    """Return the lazy answers of a field with all trials at each block.
 
-    Every part is asked: where points are is not known before. What cannot be asked is refused now.
+    Every part is queried, because the points are not known in advance. Invalid queries raise now.
     """
     bare = field.told
     noted(bare, ask, np.empty((0, field.features.number)))
@@ -174,7 +174,7 @@ def one_array(
     shape: tuple[int, ...] = (),
     dtype: Any = np.float64,
 ) -> Any:
-    """Return what is found in each block as one dask array."""
+    """Return the values of all blocks as one Dask array."""
     from dask import array as da
 
     rows = lengths or (np.nan,) * len(found)
@@ -185,11 +185,11 @@ def one_array(
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-# What is made of a block's posterior --------------------------------------------------------
+# Functions of a block's posterior ------------------------------------------------------------
 
 
 def probabilities(classes: npt.NDArray[Any], posterior: Any) -> Floats:
-    """Return the mean probability of each class, sorted."""
+    """Return the mean probability of each class, in sorted order."""
     return success.by_class(classes, np.asarray(posterior.mean()))
 
 
@@ -199,7 +199,7 @@ def decided(classes: npt.NDArray[Any], posterior: Any) -> npt.NDArray[Any]:
 
 
 def hits(name: str, posterior: Any, classes: npt.NDArray[Any], batch: Any) -> tuple[float, float]:
-    """Return the weights of rows that are predicted right, and of all rows."""
+    """Return the weight of the rows predicted correctly, and that of all rows."""
     if not len(posterior):
         return 0.0, 0.0
     with named(name):

@@ -1,8 +1,8 @@
-"""What a field asks of its windows, noted and answered elsewhere.
+"""The queries of a field to its windows, recorded and answered elsewhere.
 
-What a field asks does not depend on what it is answered. So a field over windows that answer 0
-tells its questions; workers answer them; and the same field over windows that repeat these answers
-says what it would say of windows of all trials.
+The questions of a field do not depend on the answers. So a field over windows that answer 0 reveals
+its questions; workers answer them; and the same field over windows that replay these answers
+returns what it would with the windows of all trials.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from betafield.windows.zorder import visiting_order
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-# A field and points → what the field says there, such as `Field.posterior`.
+# From a field and points to the field's answer there, such as `Field.posterior`.
 Ask = Callable[[Field, Floats], Any]
 
-# Numbers of queries and of answers that are sent at once, about.
+# About how many numbers, in queries and answers, are sent at once.
 NUMBERS = 1 << 20
-# Boxes around queries, by which it is told which partitions to ask.
+# The number of boxes around queries, by which the partitions to ask are chosen.
 BOXES = 64
 
 
 class Outline(NamedTuple):
-    """What windows of all trials would say of themselves, without the trials.
+    """The properties of the windows of all trials, without the trials.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Outline(NamedTuple):
     totals : array of shape (c,)
         The sums over all trials.
     span : (int, int)
-        The first point of the lattice that distorted trials reach, and the number of them.
+        The first point of the lattice that distorted trials reach, and the number of points.
     has_sizes : bool
-        Whether any distorted trial counts for more or less than one.
+        Whether any distorted trial has a weight other than one.
     """
 
     d: int
@@ -57,7 +57,7 @@ class Outline(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What windows are asked: the sums within a radius of each query.
+    """A question to windows: the sums within a radius of each query.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Question(NamedTuple):
         In scaled units.
     radius : float
     n_jobs : int or None
-        Threads.
+        The number of threads.
     """
 
     queries: Floats
@@ -77,12 +77,12 @@ class Question(NamedTuple):
         return np.zeros((len(self.queries), whole.width + whole.span[1]), dtype=np.int64)
 
     def is_near(self, box: Floats, whole: Outline) -> npt.NDArray[np.bool_]:
-        """Return which queries trials of this box may be near to."""
+        """Return which queries may be near trials in this box."""
         low, high = box
         return self._is_within(np.maximum(low - self.queries, self.queries - high), whole)
 
     def are_near(self, boxes: Floats, whole: Outline) -> npt.NDArray[np.bool_]:
-        """Return which of the boxes (n, 2, d) may have trials near any query, or seem to."""
+        """Return which of the boxes (n, 2, d) may have trials near any query; some may not."""
         low, high = np.moveaxis(boxes, 1, 0)[:, :, None]
         groups = np.array_split(visiting_order(self.queries.T), min(BOXES, len(self.queries)) or 1)
         ours = [self.queries[rows] for rows in groups if rows.size]
@@ -94,7 +94,7 @@ class Question(NamedTuple):
         return np.asarray(within.any(axis=1))
 
     def pieces(self, whole: Outline, numbers: int) -> list[Question]:
-        """Return questions of a few queries each, which ask for the same together."""
+        """Return the question split into questions of a few queries each."""
         each = whole.width + whole.span[1] + whole.d
         rows = max(1, numbers // each)
         starts = range(0, max(1, len(self.queries)), rows)
@@ -102,11 +102,11 @@ class Question(NamedTuple):
 
     def _is_within(self, apart: Floats, whole: Outline) -> npt.NDArray[np.bool_]:
         distance = np.linalg.norm(np.maximum(apart, 0.0), ORDERS[whole.metric], axis=-1)
-        return np.asarray(distance <= self.radius * (1.0 + 1e-9))  # rather one too many
+        return np.asarray(distance <= self.radius * (1.0 + 1e-9))  # with a margin for rounding
 
 
 class Answer(NamedTuple):
-    """Sums near some queries, those of these rows; there are none near others."""
+    """Sums near the queries of the given rows; those of all other rows are 0."""
 
     rows: npt.NDArray[np.intp]
     values: Ints
@@ -121,7 +121,7 @@ class Answer(NamedTuple):
         return cls(rows, total)
 
     def whole(self, question: Question, outline: Outline) -> Ints:
-        """Return the answer with a row for each query."""
+        """Return the answer with one row per query."""
         out = question.nothing(outline)
         out[self.rows] = self.values
         return out
@@ -130,7 +130,7 @@ class Answer(NamedTuple):
 def rounds(
     questions: Sequence[Question], whole: Outline, numbers: int
 ) -> Iterator[list[tuple[int, Question]]]:
-    """Return pieces of the questions, with their numbers, in groups that can be sent at once."""
+    """Return pieces of the questions, with their indices, in groups that can be sent at once."""
     group: list[tuple[int, Question]] = []
     sent = 0
     for n, question in enumerate(questions):
@@ -148,7 +148,7 @@ def rounds(
 
 
 class Asked(ABC):
-    """What a `Field` takes for its windows: whoever asks gets a reply from elsewhere.
+    """Windows of a `Field` whose answers come from elsewhere.
 
     Parameters
     ----------
@@ -183,22 +183,22 @@ class Asked(ABC):
 
     @property
     def width(self) -> int:
-        """Number of counts, the lattice of shifts aside."""
+        """Number of counts, without the lattice of shifts."""
         return self.outline.width
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first point of the lattice that distorted trials reach, and the number of them."""
+        """The first point of the lattice that distorted trials reach, and the number of points."""
         return self.outline.span
 
     @property
     def has_sizes(self) -> bool:
-        """Whether any distorted trial counts for more or less than one."""
+        """Whether any distorted trial has a weight other than one."""
         return self.outline.has_sizes
 
 
 class Replying(Asked):
-    """Windows that pass questions on."""
+    """Windows that forward questions to a function."""
 
     def __init__(self, outline: Outline, reply: Callable[[Question], Ints]) -> None:
         super().__init__(outline)
@@ -210,7 +210,7 @@ class Replying(Asked):
 
 
 def noted(field: Field, ask: Ask, points: Floats) -> list[Question]:
-    """Return what a field asks its windows; those that it has are an outline."""
+    """Return the questions of a field, whose windows are an outline."""
     questions: list[Question] = []
 
     def note(question: Question) -> Ints:
@@ -222,7 +222,7 @@ def noted(field: Field, ask: Ask, points: Floats) -> list[Question]:
 
 
 def answered(field: Field, ask: Ask, points: Floats, answers: Iterator[Ints]) -> Any:
-    """Return what a field says, if these are the answers to what it asks."""
+    """Return the answer of a field, given the answers to its questions."""
     return ask(_over(field, lambda _: next(answers)), points)
 
 

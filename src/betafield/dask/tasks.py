@@ -1,7 +1,6 @@
-"""What workers do: check the trials of a partition, look at them, learn from them, answer.
+"""What workers do: check the trials of a partition, survey them, learn from them, answer.
 
-Tasks get values and return values, and change nothing: dask runs them again where a worker was
-lost with its results.
+Tasks are pure functions, because Dask runs them again if a worker is lost with its results.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
-# What errors call the estimator.
+# The estimator's name in errors.
 OWNER = "SmoothBetaClassifier"
-# Points of a partition by which regions are cut.
+# Points sampled per partition, by which regions are cut.
 SAMPLE = 200
 
 
@@ -45,7 +44,7 @@ SAMPLE = 200
 
 
 class Checked(NamedTuple):
-    """The trials of a partition, checked as `betafield.trials` does, and its features."""
+    """The trials of a partition, checked as in `betafield.trials`, and its features."""
 
     name: str
     features: trials.Features
@@ -58,14 +57,14 @@ class Checked(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Whether nothing here counts: no rows, or none with a weight."""
+        """Whether nothing here counts: there are no rows, or none with a weight."""
         if self.counts is not None:
             return not self.counts.any()
         counts = self.weight is None or bool((self.weight * FRACTIONS >= 0.5).any())
         return not (len(self.points) and counts)
 
     def trials(self, classes: npt.NDArray[Any]) -> Trials:
-        """Return the trials, where these are the classes there are."""
+        """Return the trials, given all classes."""
         if self.counts is not None:
             return Trials(self.points, self.counts, self.weight, self.context, self.group)
         outcomes = trials.outcomes(np.asarray(self.labels), classes)
@@ -75,7 +74,7 @@ class Checked(NamedTuple):
 def checked(
     name: str, batch: Batch, known: trials.Features | None, asked: Asked = trials.NUMBERS
 ) -> Checked:
-    """Return the trials of a partition; `known` are the features that it must have, if any."""
+    """Return the checked trials of a partition; `known` are the features required, if any."""
     with named(name):
         n_rows = _n_rows(batch["X"])
         if not n_rows:
@@ -93,12 +92,12 @@ def checked(
 
 
 def asked_points(X: Any, features: trials.Features) -> Floats:
-    """Return the points of a block, which may be none."""
+    """Return the points of a block, which may be empty."""
     return trials.more_points(OWNER, X, features) if len(X) else np.empty((0, features.number))
 
 
 def levels_of(read: Checked) -> Categories | None:
-    """Return the levels of categories of a partition, None if it has no rows."""
+    """Return the levels of categories in a partition; None if it has no rows."""
     return read.features.categories if len(read.points) else None
 
 
@@ -120,11 +119,11 @@ def _require_empty(batch: Batch) -> None:
             raise ValueError(f"{name}: found {len(values)} rows where X has 0; they must be equal")
 
 
-# A first look ------------------------------------------------------------------------------
+# Survey ------------------------------------------------------------------------------------
 
 
 class Look(NamedTuple):
-    """A first look at a partition.
+    """A survey of one partition.
 
     Parameters
     ----------
@@ -134,12 +133,12 @@ class Look(NamedTuple):
         Whether nothing in it counts.
     features : Features
     labels : array
-        Those that it has.
+        The distinct labels.
     corners : array of shape (n, d) or None
-        The lowest and the highest coordinates of trials that teach something; none where there
-        are no such trials. None: classes must be known first.
+        The lowest and the highest coordinates of informative trials; empty if there are no such
+        trials. None: the classes must be known first.
     sample : array of shape (n, d)
-        Some points.
+        A sample of the points.
     """
 
     name: str
@@ -152,18 +151,18 @@ class Look(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether its corners can be told only when the classes are known."""
+        """Whether its corners cannot be computed before the classes are known."""
         return bool(self.rows) and self.corners is None
 
 
 def looked_at(
     read: Checked, classes: npt.NDArray[Any] | None, options: Options, wants_corners: bool
 ) -> Look:
-    """Return a first look at a partition."""
+    """Return a survey of one partition."""
     points, labels = read.points, np.array([0, 1])
     if read.labels is not None:
         labels = np.unique(read.labels)
-    # Whether a trial under a context teaches something may depend on how it ended.
+    # Whether a trial under a context is informative may depend on its outcome.
     known = labels if classes is None else classes
     is_sure = classes is not None or options.pos_label is None
     corners = None
@@ -174,7 +173,7 @@ def looked_at(
 
 
 def cornered(read: Checked, classes: npt.NDArray[Any], options: Options) -> Floats:
-    """Return the lowest and the highest coordinates of trials that teach something, if any."""
+    """Return the lowest and the highest coordinates of informative trials, if any."""
     points, _ = _teaching(read, classes, options)
     return np.stack([points.min(axis=0), points.max(axis=0)]) if len(points) else points
 
@@ -182,16 +181,16 @@ def cornered(read: Checked, classes: npt.NDArray[Any], options: Options) -> Floa
 def exact_sums(
     read: Checked, classes: npt.NDArray[Any], options: Options, column: Callable[..., Floats]
 ) -> list[list[float]]:
-    """Return numbers that add up to the sums over all trials of column(points, weights).
+    """Return numbers that add up exactly to the sums of column(points, weights) over all trials.
 
-    A list for each: their exact sum is that of the column, as no single float may be.
+    There is one list per column, because a single float may not hold an exact sum.
     """
     points, weight = _teaching(read, classes, options)
     return [exact_sum(each) for each in column(points, weight).T] if len(points) else []
 
 
 def exact_sum(values: Floats) -> list[float]:
-    """Return numbers whose sum is exactly that of the values: what is left of it, time and again.
+    """Return numbers with exactly the sum of the values: repeatedly, the rounded remainder.
 
     Examples
     --------
@@ -205,7 +204,7 @@ def exact_sum(values: Floats) -> list[float]:
 
 
 def _teaching(read: Checked, classes: npt.NDArray[Any], options: Options) -> tuple[Floats, Floats]:
-    """Return the points of trials that teach something, and how many stand at each."""
+    """Return the points of informative trials, and the number of trials at each."""
     if read.is_void:
         return read.points[:0], np.empty(0)
     with named(read.name):
@@ -214,7 +213,7 @@ def _teaching(read: Checked, classes: npt.NDArray[Any], options: Options) -> tup
     return read.points[there], evidence.weights(len(classes))
 
 
-# Learning by place -------------------------------------------------------------------------
+# Sums by place -----------------------------------------------------------------------------
 
 
 def summed(bare: SmoothField, *reads: Checked) -> Sums:
@@ -223,7 +222,7 @@ def summed(bare: SmoothField, *reads: Checked) -> Sums:
 
 
 def joined(*some: Sums) -> Sums:
-    """Return the trials of several sums, every place once."""
+    """Return the trials of several sums, with each place once."""
     return functools.reduce(Sums.plus, some).distinct()
 
 
@@ -234,11 +233,11 @@ def _summed(bare: SmoothField, read: Checked) -> Sums:
         return fitting.added(bare, read.trials(bare.classes)).sums
 
 
-# Learning in windows -----------------------------------------------------------------------
+# Windows -----------------------------------------------------------------------------------
 
 
 class Learned(NamedTuple):
-    """What is learned of a partition, or of a piece of it, before it is in windows."""
+    """The evidence of a partition, or of a piece of it, before it is put into windows."""
 
     places: list[Places]
     totals: Totals
@@ -251,9 +250,9 @@ def learned(bare: Field, *reads: Checked) -> Part:
 
 
 def split(bare: Field, regions: Regions, read: Checked) -> list[Learned]:
-    """Return what is learned of a partition in each region."""
+    """Return the evidence of a partition in each region."""
     places, totals, polynomials = _learned(bare, read)
-    # Totals are only ever added up, so that they may go with any of them.
+    # Totals are only ever added up, so they may go with any of the regions.
     pieces = [Learned([], Totals() if j else totals, polynomials) for j in range(regions.number)]
     for each in places:
         region = regions.of(each.axes.T)
@@ -263,7 +262,7 @@ def split(bare: Field, regions: Regions, read: Checked) -> list[Learned]:
 
 
 def gathered(bare: Field, *pieces: Learned) -> Part:
-    """Return the windows of all that is learned of several partitions, or pieces of them."""
+    """Return the windows of several partitions, or of pieces of them."""
     every = union(*(piece.polynomials for piece in pieces))
     places = [
         each for piece in pieces for each in _recounted(piece.places, piece.polynomials, every)
@@ -273,7 +272,7 @@ def gathered(bare: Field, *pieces: Learned) -> Part:
 
 
 def union(*polynomials: tuple[Polynomial, ...]) -> tuple[Polynomial, ...]:
-    """Return all polynomials, in the order in which one `fit` would count them."""
+    """Return all polynomials, in the order in which a single `fit` would count them."""
     return tuple(sorted({each for some in polynomials for each in some}))
 
 
@@ -292,24 +291,24 @@ def _learned(bare: Field, read: Checked) -> Learned:
 def _recounted(
     places: list[Places], theirs: tuple[Polynomial, ...], ours: tuple[Polynomial, ...]
 ) -> list[Places]:
-    """Return places counted by some polynomials, counted by more."""
+    """Return places that were counted by some polynomials, counted by more."""
     return places if theirs in ((), ours) else recounted(places, theirs, ours)[1]
 
 
 def _built(places: list[Places], like: Forest) -> Forest:
-    """Return windows of these places, built at once."""
+    """Return windows of these places, with the index built."""
     windows = Forest(like.d, like.metric)
     if places:
         windows = windows.insert(concatenate(places) if len(places) > 1 else places[0])
-    _ = windows.indexes  # built now, and not by whoever asks first
+    _ = windows.indexes  # built now, not by the first query
     return windows
 
 
-# Answering ---------------------------------------------------------------------------------
+# Answers -----------------------------------------------------------------------------------
 
 
 class Told(NamedTuple):
-    """What is known of a part without asking its windows."""
+    """The properties of a part that are known without querying its windows."""
 
     size: int
     sums: Ints
@@ -322,16 +321,16 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a worker keeps of some partitions: their trials in windows.
+    """The trials of some partitions, in windows that a worker keeps.
 
     Parameters
     ----------
     windows : Forest
         In scaled units.
     totals : Totals
-        How many trials there were.
+        The number of trials, and how distorted they were.
     polynomials : tuple of polynomials
-        Those counted.
+        The polynomials counted.
     """
 
     windows: Forest
@@ -348,7 +347,7 @@ class Part:
         return np.array([np.min(low, axis=0), np.max(high, axis=0)])
 
     def told(self) -> Told:
-        """Return what is worth knowing of the trials without asking them."""
+        """Return the properties of the part that need no queries."""
         windows = self.windows
         return Told(
             windows.size,
@@ -366,28 +365,28 @@ class Part:
         return [self._answer(question, whole) for question in questions]
 
     def counted(self, polynomials: tuple[Polynomial, ...]) -> Part:
-        """Return the same trials, counted by these polynomials, ours among them."""
+        """Return the same trials, counted by these polynomials, which include its own."""
         if self.polynomials in ((), polynomials):
             return Part(self.windows, self.totals, polynomials)
         places = _recounted(self.windows.places, self.polynomials, polynomials)
         return Part(_built(places, self.windows), self.totals, polynomials)
 
     def sampled(self, cost: float) -> Places:
-        """Return as many places as are sampled of all, if all with lower hashes are here."""
+        """Return as many places as a sample of all would have, those with the lowest hashes."""
         return choosing.sampled(self.windows.places, cost).places
 
     def hashes(self, ranges: int) -> list[Hashes]:
-        """Return the hashes of all places, in so many ranges."""
+        """Return the hashes of all places, split into this many ranges."""
         known = np.unique(np.concatenate([choosing.hashes(p.axes) for p in self.windows.places]))
         borders = [int(2**64 * j / ranges) for j in range(1, ranges)]
         return np.split(known, np.searchsorted(known, np.array(borders, dtype=np.uint64)))
 
     def forest(self) -> Forest:
-        """Return the trials in windows, to take them elsewhere."""
+        """Return the windows, to move them elsewhere."""
         return self.windows
 
     def _answer(self, question: Question, whole: Outline) -> Answer:
-        """Return the sums near the queries that can be near, in the columns of all trials."""
+        """Return the sums near the queries in reach, in the columns of all trials."""
         rows = np.flatnonzero(question.is_near(self.box, whole))
         sums = self.windows.sums(question.queries[rows], question.radius, question.n_jobs)
         return Answer(rows, _aligned(sums, self.windows, whole))
@@ -397,9 +396,9 @@ Ask = Callable[..., Any]
 
 
 def tell(part: Part, name: str, sums: Ints, ask: Ask, *asked: Any) -> Any:
-    """Return what a part says, if it has the trials that it once had.
+    """Return the answer of a part; raise if its trials have changed.
 
-    A partition is read again where its worker was lost; its file may have changed since.
+    A partition is read again if its worker was lost, and its file may have changed since.
     """
     if not np.array_equal(part.windows.totals, sums):
         raise PartitionValueError(
@@ -415,12 +414,12 @@ def added(*records: list[Answer]) -> list[Answer]:
 
 
 def n_different(*hashes: Hashes) -> int:
-    """Return how many hashes there are, those of several parts counted once."""
+    """Return the number of distinct hashes over several parts."""
     return len(np.unique(np.concatenate(hashes)))
 
 
 def _aligned(sums: Ints, windows: Forest, whole: Outline) -> Ints:
-    """Return sums with the columns that those of all trials have."""
+    """Return sums with the columns of those over all trials."""
     width, (first, points) = windows.width, windows.span
     if (width, windows.span) == (whole.width, whole.span):
         return sums

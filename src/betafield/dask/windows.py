@@ -1,7 +1,7 @@
-"""Windows of many partitions, on the workers that have them, and the field that asks them.
+"""Windows of many partitions, on the workers that have them, and the field that queries them.
 
-Sums over the trials near a point can be added up, so every part whose trials are near enough
-answers for its own, and the answers are added up, some at a time.
+Sums over the trials near a point can be added up. So every part with trials near enough answers for
+its own, and the answers are summed in a tree.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from betafield.windows.base import padded
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Ranges of hashes in which places are counted, at most.
+# The most ranges of hashes in which places are counted.
 RANGES = 64
 
 
 class Kept(NamedTuple):
-    """A part that a worker keeps: what errors call it, where it is, what is known of it."""
+    """A part kept by a worker: its name in errors, the task, and its known properties."""
 
     name: str
     part: Delayed
@@ -60,9 +60,9 @@ class Windows(Asked):
     metric : str
     kept : sequence of Kept
     regions : Regions or None
-        Where trials are, if each part is to have a region of its own.
+        The regions of the parts, if each is to have its own.
     numbers : int
-        How many are sent to workers and back at once.
+        About how many numbers are sent to workers and back at once.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Windows(Asked):
     # Trials.
 
     def learned(self, bare: Field, names: Sequence[str], reads: Sequence[Delayed]) -> Windows:
-        """Return windows of what is read alone; `bare` is the field without trials."""
+        """Return windows of these inputs only; `bare` is the field without trials."""
         model = delayed(bare, pure=False, traverse=False)
         if self.regions is None:
             groups = together(reads)
@@ -92,7 +92,7 @@ class Windows(Asked):
         return self._keeping([f"region {j}" for j in numbers], parts)
 
     def merge(self, other: Windows) -> Windows:
-        """Return the windows of both, all of which are still there."""
+        """Return the windows of both; raise if a part has been lost."""
         require_kept([*self.inputs(), *other.inputs()])
         return self._with([*self.kept, *(each for each in other.kept if each.told.size)])
 
@@ -106,16 +106,16 @@ class Windows(Asked):
 
     @property
     def seen(self) -> Totals:
-        """How many trials there are."""
+        """The number of trials, and how distorted they were."""
         return functools.reduce(Totals.plus, (each.told.totals for each in self.kept), Totals())
 
     @property
     def polynomials(self) -> list[tuple[Polynomial, ...]]:
-        """Those of each part."""
+        """The polynomials of each part."""
         return [each.told.polynomials for each in self.kept]
 
     def _keeping(self, names: Sequence[str], parts: Sequence[Delayed]) -> Windows:
-        """Have these parts computed; they stay where they are."""
+        """Return windows of these parts, which are computed and stay where they are."""
         with blamed(list(zip(names, parts, strict=True))):
             parts = dask.persist(*parts)
         inputs = list(zip(names, parts, strict=True))
@@ -125,14 +125,14 @@ class Windows(Asked):
     def _with(self, kept: Sequence[Kept]) -> Windows:
         return Windows(self.d, self.metric, kept, self.regions, self.numbers)
 
-    # Asking.
+    # Queries.
 
     def reply(self, question: Question) -> Ints:
-        """Return the answer of all parts together."""
+        """Return the sum of all parts' answers to a question."""
         return self.answers([question])[0]
 
     def answers(self, questions: Sequence[Question]) -> list[Ints]:
-        """Return the answers of all parts together."""
+        """Return the sums of all parts' answers."""
         found: list[list[Ints]] = [[] for _ in questions]
         for some in rounds(questions, self.outline, self.numbers):
             answers = self._answers([piece for _, piece in some])
@@ -150,7 +150,7 @@ class Windows(Asked):
         return [each.whole(q, self.outline) for q, each in zip(questions, record, strict=True)]
 
     def near(self, questions: Sequence[Question]) -> list[int]:
-        """Return the numbers of the parts that may have trials near any of the queries."""
+        """Return the indices of the parts that may have trials near any of the queries."""
         boxes = np.array([each.told.box for each in self.kept])
         near = np.zeros(len(boxes), dtype=np.bool_)
         for question in questions:
@@ -160,13 +160,13 @@ class Windows(Asked):
     def telling(
         self, ask: Callable[..., Any], *asked: Any, of: Sequence[int] | None = None
     ) -> list[Delayed]:
-        """Return what all parts say, or some of them, still to be computed."""
+        """Return the lazy answers of all parts, or of some."""
         require_kept(self.inputs(of))
         some = self.kept if of is None else [self.kept[i] for i in of]
         return [delayed(tell)(each.part, each.name, each.told.sums, ask, *asked) for each in some]
 
     def inputs(self, of: Sequence[int] | None = None) -> list[tuple[str, Delayed]]:
-        """Return all parts, or some of them, with what errors call them."""
+        """Return all parts, or some, with their names in errors."""
         some = self.kept if of is None else [self.kept[i] for i in of]
         return [(each.name, each.part) for each in some]
 
@@ -174,13 +174,13 @@ class Windows(Asked):
 
     @property
     def places(self) -> list[Places]:
-        """The places of each part, brought here."""
+        """The places of each part, brought to this machine."""
         return self.forest().places
 
     def sampled(self, cost: float) -> choosing.Sample:
-        """Return the places that `choosing.sampled` would of all: some of each part's own sample.
+        """Return what `choosing.sampled` would for all places, from each part's own sample.
 
-        Those with the lowest hashes of all have the lowest in their part.
+        The places with the lowest hashes of all also have the lowest hashes in their part.
         """
         some = self._inhabited()
         places, numbers = self.telling(Part.sampled, cost, of=some), self._n_places(some)
@@ -189,7 +189,7 @@ class Windows(Asked):
         return sample._replace(total=sum(found[len(places) :]))
 
     def ahead(self, cost: float, sides: Floats, n_jobs: int | None) -> Sampled:
-        """Return windows that know their sample, and what they hold there: asked all at once."""
+        """Return windows with their sample and its sums for all widths, queried at once."""
         sample = self.sampled(cost)
         queries = np.ascontiguousarray(sample.places.axes.T)
         widths = candidates(sides, diameter(sides, self.metric), sample.total).tolist()
@@ -197,7 +197,7 @@ class Windows(Asked):
         return Sampled(self.outline, sample, dict(zip(widths, answers, strict=True)))
 
     def _n_places(self, of: Sequence[int]) -> list[Delayed]:
-        """Return the numbers of different places in ranges of their hashes, to be computed."""
+        """Return the lazy numbers of distinct places per range of hashes."""
         ranges = min(RANGES, len(of))
         hashes: list[Any] = self.telling(Part.hashes, ranges, of=of)
         return [delayed(n_different)(*(each[j] for each in hashes)) for j in range(ranges)]
@@ -209,12 +209,12 @@ class Windows(Asked):
         return functools.reduce(Forest.merge, parts)
 
     def _inhabited(self) -> list[int]:
-        """Return the numbers of the parts that have trials."""
+        """Return the indices of the parts with trials."""
         return [i for i, each in enumerate(self.kept) if each.told.size]
 
 
 class Sampled(Asked):
-    """Windows of which only a sample is known, and what they hold there, by width."""
+    """Windows known only at a sample of places, by width."""
 
     def __init__(self, outline: Outline, sample: choosing.Sample, held: dict[float, Ints]) -> None:
         super().__init__(outline)
@@ -225,80 +225,80 @@ class Sampled(Asked):
         return self._sample
 
     def reply(self, question: Question) -> Ints:
-        """Return what windows of a width hold at the places of the sample."""
+        """Return the sums over windows of a width at the places of the sample."""
         return self._held[question.radius]
 
 
 def _outline(d: int, metric: str, told: Sequence[Told]) -> Outline:
-    """Return what is known of all parts together."""
+    """Return the common outline of all parts."""
     width = max((len(each.sums) for each in told), default=0)
     totals = sum((padded(each.sums, width) for each in told), np.zeros(width, np.int64))
     return Outline(d, metric, totals, _joint_span(told), any(each.has_sizes for each in told))
 
 
 def _joint_span(told: Sequence[Told]) -> tuple[int, int]:
-    """Return the first point of the lattice that any part reaches, and the number of them."""
+    """Return the first point of the lattice that any part reaches, and the number of points."""
     spans = [(first, first + n) for first, n in (each.span for each in told) if n]
     first = min((start for start, _ in spans), default=0)
     return first, max((stop for _, stop in spans), default=first) - first
 
 
-# A field over them -------------------------------------------------------------------------
+# The field ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class SpreadField(Field):
-    """A `Field` whose trials are spread over workers; windows of many widths are asked at once."""
+    """A `Field` whose trials are spread over workers; all widths are queried at once."""
 
     @functools.cached_property
     def scored(self) -> choosing.Scored:
-        """How windows of all widths predict trials that are left out."""
+        """How well windows of all widths predict held-out trials."""
         known = self.windows.ahead(self.decoder.cost, self.sides, self.options.n_jobs)
         return self.over(known).scored
 
     def band(
         self, points: Floats, lipschitz: float, level: float, simultaneous: bool
     ) -> tuple[Floats, Floats]:
-        """Return intervals (low, high) that hold π with a probability of at least `level`."""
+        """Return intervals (low, high) that contain π with a probability of at least `level`."""
         low, high = self._asked(banded(lipschitz, level, simultaneous), points)
         return low, high
 
     def more_trials(
         self, points: Floats, width: float, lipschitz: float, level: float, simultaneous: bool
     ) -> Floats:
-        """Return how many more trials make the band this narrow."""
+        """Return how many more trials would make the band this narrow."""
         asked = lipschitz, level, simultaneous
         found: Floats = self._asked(lambda field, at: field.more_trials(at, width, *asked), points)
         return found
 
     @property
     def told(self) -> Field:
-        """The field without its trials: its windows are an outline, as wide as they are here."""
+        """The field without its trials: its windows are an outline, and their width is fixed."""
         options = self.options._replace(bandwidth=self.width)
         return dataclasses.replace(self.over(self.windows.outline), options=options)
 
     def over(self, windows: Any) -> Field:
-        """Return the field that has these windows, on this machine."""
+        """Return the field with these windows, on this machine."""
         names = [each.name for each in dataclasses.fields(Field)]
         return Field(**{**{name: getattr(self, name) for name in names}, "windows": windows})
 
     def here(self) -> Field:
-        """Return a field on this machine that has learned from all trials."""
+        """Return a field on this machine with all trials."""
         return self.over(self.windows.forest())
 
     def _asked(self, ask: Ask, points: Floats) -> Any:
-        """Return what a field with all trials would say; all that it asks is asked at once."""
+        """Return the answer of a field with all trials; its questions are sent at once."""
         told = self.told
         answers = self.windows.answers(noted(told, ask, points))
         return answered(told, ask, points, iter(answers))
 
 
-# What a model over dask has learned: windows on workers, or a process here.
+# The fields of models over Dask: windows on workers, or a process on the client.
 AnyField = SpreadField | SmoothField
 
 
 def banded(lipschitz: float, level: float, simultaneous: bool) -> Ask:
-    """Return what asks a field for a band."""
+    """Return the function that computes a field's band."""
     return functools.partial(
         Field.band, lipschitz=lipschitz, level=level, simultaneous=simultaneous
     )

@@ -1,20 +1,20 @@
-"""Files of trials, read some rows at a time: paths, then record batches, then columns.
+"""Files of trials, read in batches: paths, then record batches, then columns.
 
     paths     the files that paths, globs and folders name
     sources   Parquet and CSV files, read in pieces
-    columns   what each column is for, and its values as arrays
+    columns   the roles of columns, and their values as arrays
     labels    the classes of an outcome
-    schemas   the columns that files have, against those that are needed
-    batch     some rows of a file, as arrays
+    schemas   checks of the columns that files have
+    batch     a batch of rows of one file, as arrays
     rows      the rows of all files
-    optional  pyarrow and rich, imported where they are used
+    optional  pyarrow and rich, imported on use
 
-Parquet and CSV, by pyarrow. Nothing is learned here: `Rows` says which files and columns there
-are, and reads them as often as it is asked to; a `Batch` gives its columns as arrays, and names
-its file and row in whatever goes wrong with them. Columns are looked for in all files before the
-first row is read.
+Parquet and CSV files are read by pyarrow. Nothing is learned here: `Rows` finds the files and
+columns, and reads them as often as needed; a `Batch` gives its columns as arrays, and names its
+file and row in errors about them. The columns of all files are checked before the first row is
+read.
 
-Files are read as data only: no pickle, no code, no types of others.
+Files are read as data only: no pickle, no code, no extension types.
 """
 
 from betafield.files.batch import Batch

@@ -1,4 +1,4 @@
-"""Some rows of a file, and what their columns are for."""
+"""A batch of rows of one file, with the roles of their columns."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a file, and what their columns are for.
+    """A batch of rows of one file, with the roles of their columns.
 
-    `kept` are those rows of the piece that are still there, if others were left out.
+    `kept` are the rows of the piece that remain, if others were dropped.
     """
 
     file: File
@@ -35,7 +35,7 @@ class Batch:
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
-        """Name the file in errors about these rows, and the line or row as the file counts."""
+        """Name the file in errors about these rows, and its own line or row number."""
         try:
             yield
         except (TypeError, ValueError) as error:
@@ -52,11 +52,11 @@ class Batch:
         return f"{where}: {found._replace(row=None)}"
 
     def row(self, number: int) -> int:
-        """Return which row of the file one of these rows is."""
+        """Return the row of the file that one of these rows is."""
         return self.piece.start + (number if self.kept is None else int(self.kept[number]))
 
     def without_missing(self, columns: Iterable[str]) -> Batch:
-        """Return the same without rows in which one of these columns has no value."""
+        """Return the batch without rows in which one of these columns has no value."""
         cells = self.piece.cells
         is_there = np.ones(len(cells), dtype=np.bool_)
         for name in columns:
@@ -68,7 +68,7 @@ class Batch:
         return dataclasses.replace(self, piece=piece, kept=kept)
 
     def given(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the features as the file has them: whole numbers are no floats."""
+        """Return the features as in the file: whole numbers are not turned into floats."""
         return {
             name: np.array(as_plain(self.piece.cells.column(name)).to_pylist(), object)
             if name in self.roles.categories
@@ -77,7 +77,7 @@ class Batch:
         }
 
     def points(self) -> Any:
-        """Return the features as a table of floats, and of text where they are categories."""
+        """Return the features as a table of floats, and of text for categories."""
         names = list(self.roles.features)
         return arrow().table([self._feature(name) for name in names], names)
 
@@ -92,11 +92,11 @@ class Batch:
 
     @property
     def is_csv(self) -> bool:
-        """Whether the file does not say what its values are."""
+        """Whether the file is CSV, which has no types."""
         return self.piece.group is None
 
     def outcomes(self) -> Ints:
-        """Return the number of each row's class."""
+        """Return the index of each row's class."""
         values, at = self.labels()
         numbers = np.array([self.classes.get(value, -1) for value in values], dtype=np.int64)
         if (numbers < 0).any():
@@ -104,7 +104,7 @@ class Batch:
         return numbers[at]
 
     def labels(self) -> tuple[list[Any], Ints]:
-        """Return the distinct labels, and which of them each row has; none may be missing."""
+        """Return the distinct labels, and the index of each row's; raise if any is missing."""
         pa = arrow()
         column = as_plain(self.piece.cells.column(self.roles.outcome))
         missing = is_missing(column)
@@ -119,7 +119,7 @@ class Batch:
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 
     def counts(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """Return successes and trials, where the rows have counts."""
+        """Return successes and trials, if the rows have counts."""
         successes, trials = self.roles.successes, self.roles.trials
         if successes is None or trials is None:
             return None
@@ -138,7 +138,7 @@ class Batch:
         return np.asarray(as_plain(self.piece.cells.column(name)).to_numpy(zero_copy_only=False))
 
     def context(self) -> Any:
-        """Return the context of each row, or of all."""
+        """Return the context of each row, or the one context of all."""
         if callable(self.roles.context):
             return self.roles.context(self.piece.cells)
         if self.roles.coefficients:

@@ -1,4 +1,4 @@
-"""What each column is for, and its values as arrays."""
+"""The roles of columns, and their values as arrays."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CONTEXT = (
 
 @dataclass(frozen=True)
 class Roles:
-    """What each column is for.
+    """The roles of columns.
 
-    `context` is one context for all rows, names of columns with its coefficients, or a function
-    of record batches, which then have all columns of the file. `categories` are those features
-    whose values are labels, and `worded` those of them that are so because no value of the first
-    rows is a number.
+    `context` is one context for all rows, the names of the columns with its coefficients, or a
+    function of record batches, which then have all columns of the file. `categories` are the
+    features whose values are labels, and `worded` those that were recognised as such because no
+    value in the first rows is a number.
     """
 
     features: tuple[str, ...]
@@ -49,13 +49,13 @@ class Roles:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The columns of numbers that are no features."""
+        """The numeric columns that are not features."""
         named = (self.successes, self.trials, self.sample_weight)
         return (*(name for name in named if name is not None), *self.coefficients)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All columns, those of labels first."""
+        """All columns, labels first."""
         return (*self.labels, *self.others, *self.features)
 
     @property
@@ -64,7 +64,7 @@ class Roles:
         return tuple(name for name in (self.outcome, self.groups) if name is not None)
 
     def argument(self, name: str) -> str:
-        """Return the argument that names a column."""
+        """Return the argument to which a column belongs."""
         for argument in ("outcome", "successes", "trials", "sample_weight", "groups"):
             if getattr(self, argument) == name:
                 return self.grouping if argument == "groups" else argument
@@ -81,7 +81,7 @@ def roles(
     context: Any = None,
     groups: Any = None,
 ) -> Roles:
-    """Return what each column is for; features still to be found are none."""
+    """Return the roles of columns; features that are not named yet are an empty tuple."""
     named: dict[str, Any] = {
         "outcome": _name("outcome", outcome),
         "successes": _name("successes", successes),
@@ -115,7 +115,7 @@ def _name(argument: str, name: Any) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """Return text of NumPy and of enumerations, whose repr is another, as plain text."""
+    """Return a str for NumPy strings and enumerations, whose repr differs."""
     return str.__str__(name)
 
 
@@ -149,7 +149,7 @@ def _context(context: Any) -> Any:
 
 
 def value_kind(dtype: Any) -> str:
-    """Return what the values of a column are, in words."""
+    """Return the kind of a column's values, in words."""
     types = arrow().types
     if types.is_dictionary(dtype):
         return value_kind(dtype.value_type)
@@ -163,7 +163,7 @@ def value_kind(dtype: Any) -> str:
 
 
 def as_plain(column: Any) -> Any:
-    """Return a column as an array of plain values, in place of references and decimals."""
+    """Return a column as an array of plain values, without dictionaries and decimals."""
     pa = arrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -171,13 +171,13 @@ def as_plain(column: Any) -> Any:
         return column.cast(pa.large_string())
     if pa.types.is_null(column.type) or pa.types.is_float16(column.type):
         return column.cast(pa.float64())
-    if pa.types.is_decimal(column.type):  # by their digits, which is rounded once
+    if pa.types.is_decimal(column.type):  # through their digits, so that they are rounded only once
         return column.cast(pa.string()).cast(pa.float64())
     return column
 
 
 def as_numbers(column: Any) -> npt.NDArray[Any]:
-    """Return a column of numbers or booleans as an array, missing ones NaN."""
+    """Return a column of numbers or booleans as an array, with NaN for missing values."""
     pa = arrow()
     column = as_plain(column)
     if pa.types.is_boolean(column.type):

@@ -1,4 +1,4 @@
-"""The classes of an outcome, and which of them each value of a file stands for."""
+"""The classes of an outcome, and the class of each value in a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from betafield.refusals import refused
 
 @dataclass
 class Labels:
-    """The classes of an outcome: `meaning` tells the label that each value of a file stands for.
+    """The classes of an outcome; `meaning` maps the values in files to labels.
 
-    CSV files have no types, so theirs is what all of their labels can be: whole numbers,
-    numbers, booleans, or else text.
+    CSV files have no types, so their labels are read as a type that fits all of them: whole
+    numbers, numbers, booleans, or else text.
     """
 
     column: str
@@ -53,9 +53,9 @@ class Labels:
                 )
 
     def classes(self, alone: bool) -> npt.NDArray[Any]:
-        """Return the classes, sorted, two or more.
+        """Return the classes, sorted; raise if there are fewer than two.
 
-        If one `alone` will do, and it is 0 or 1, the other is known.
+        If a single class is enough (`alone`) and it is 0 or 1, the other one is added.
         """
         known = list(dict.fromkeys(self.meaning.values()))
         found = np.unique(np.array(known, dtype=object if "text" in self.kinds else None))
@@ -69,13 +69,13 @@ class Labels:
         return found
 
     def numbers(self, classes: npt.NDArray[Any]) -> dict[Any, int]:
-        """Return the number of the class that each value of a file stands for."""
+        """Return the class index of each value in files."""
         number = {label: i for i, label in enumerate(classes.tolist())}
         return {value: number[label] for value, label in self.meaning.items()}
 
 
 def _read_labels(found: set[Any]) -> tuple[str, dict[Any, Any]]:
-    """Return the kind of labels that are known as text, and what each stands for."""
+    """Return the kind of labels that are given as text, and the meaning of each."""
     pa = arrow()
     spelled = sorted(found)
     if {label.lower() for label in spelled} <= {"true", "false"}:

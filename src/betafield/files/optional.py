@@ -1,4 +1,4 @@
-"""Packages that only files need, imported where they are used: pyarrow, and rich for progress."""
+"""Optional packages that only files need: pyarrow, and rich for progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def arrow() -> Any:
 
 
 def bar(progress: bool | None) -> Any:
-    """Return a bar that shows how far it is and the time left, or None."""
+    """Return a progress bar with the time left, or None."""
     if progress is None:
         progress = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     if not checks.flag("progress", progress, "True, False or None is needed"):

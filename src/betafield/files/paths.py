@@ -37,7 +37,7 @@ def _named_by(path: Any) -> list[str]:
         return _within(name) if os.path.isdir(name) else [_regular(name)]
     matches = glob.glob(name, recursive=True)
     found = [_regular(match) for match in matches if not os.path.isdir(match)]
-    if "**" not in name:  # which names what is in folders itself
+    if "**" not in name:  # which matches the contents of folders itself
         folders = (match for match in matches if os.path.isdir(match))
         found += [file for folder in folders for file in _within(folder)]
     if not found:
@@ -47,7 +47,7 @@ def _named_by(path: Any) -> list[str]:
 
 
 def _within(folder: str) -> list[str]:
-    """Return the files of a folder and of those in it."""
+    """Return the files in a folder and its subfolders."""
     inside = (path for path in Path(folder).rglob("*") if not path.is_dir())
     found = [
         _regular(str(path))
@@ -60,7 +60,7 @@ def _within(folder: str) -> list[str]:
 
 
 def _regular(name: str) -> str:
-    """Return the name of a regular file; another kind could be read once only, or never."""
+    """Return the name of a regular file; others could be read only once, or never."""
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The rows of all files, read as often as they are asked for."""
+"""The rows of all files, read as often as needed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from betafield.refusals import refused
 
 
 class Dropped(NamedTuple):
-    """Rows that were left out because they lack a value: how many of how many, and the first."""
+    """Rows dropped for lack of a value: how many, out of how many, and the first."""
 
     number: int = 0
     rows: int = 0
     first: str = ""
 
     def plus(self, batch: Batch, kept: Batch) -> Dropped:
-        """Return the same after a batch of which some rows were kept."""
+        """Return the count after a batch of which some rows were kept."""
         rows, left = len(batch.piece.cells), len(kept.piece.cells)
         first = self.first
         if kept.kept is not None and not first:
@@ -44,26 +44,26 @@ class Dropped(NamedTuple):
 
 
 class Rows:
-    r"""The rows of all files, read as often as they are asked for.
+    r"""The rows of all files, read as often as needed.
 
     Parameters
     ----------
     paths : str, path or list of them
         Files, globs and folders.
     roles : Roles
-        What columns are for; without features these are all other columns.
+        The roles of columns; without features, these are all other columns.
     batch_rows : int
-        Rows that are read at once.
+        Rows per batch.
     progress : bool or None
-        Whether to show how far it is; None: if somebody looks at the terminal.
+        Whether to show progress. None: if standard error is a terminal.
     categorical : optional
         Which features are categories, as for the estimator.
     separator : str, optional
-        What separates the columns of text files; by default the end of their names says so.
+        The separator of columns in text files; by default it follows from their endings.
     dropping : bool
-        Whether rows without a value are left out, of which `dropped` has the number.
+        Whether rows without a value are dropped, and counted in `dropped`.
     may_miss : names
-        Columns that need no value.
+        Columns that may lack values.
     limits : Limits
         How much is read at once, and how many classes an outcome may have.
 
@@ -118,20 +118,20 @@ class Rows:
             self._bar.stop()
 
     def header(self) -> Any:
-        """Return a table of one row that has the names of the features."""
+        """Return a table of one row with the names of the features."""
         are = self.roles.categories
         return arrow().table({n: [""] if n in are else [0.0] for n in self.roles.features})
 
     def classes(self, *, alone: bool = False) -> npt.NDArray[Any]:
         """Return the classes of the outcome, which is the only column read.
 
-        If one `alone` will do, and all outcomes are 0, or all are 1, the other class is known.
+        If a single class is enough (`alone`) and it is 0 or 1, the other one is added.
         """
         outcome = self.roles.outcome
         if outcome is None:
             return np.array([0, 1])
         labels, found, last = Labels(outcome), set[Any](), None
-        # Rows that are left out teach no class either.
+        # Dropped rows contribute no class either.
         roles = self.roles if self.dropping else Roles((), outcome)
         for number, batch in self._read("classes", roles):
             if last not in (None, number):
@@ -149,13 +149,13 @@ class Rows:
         return classes
 
     def read(self, what: str) -> Iterator[Batch]:
-        """Return all rows of all files, in batches; `what` is said beside the bar."""
+        """Return all rows of all files, in batches; `what` is shown beside the progress bar."""
         return (batch for _, batch in self._read(what, self.roles))
 
     def spelled(self, what: str, as_text: bool) -> Iterator[tuple[Batch, list[Any]]]:
-        """Return all rows, and their features as files have them: text files, as they spell them.
+        """Return all rows, with their features as in the file: as spelled there, for text files.
 
-        Text is read beside the numbers, in the same pieces.
+        Text is read alongside the numbers, in the same pieces.
         """
         text = dict.fromkeys(self.roles.features, arrow().string())
         wanted = [file for file in self.files if as_text and isinstance(file, CSV)]
@@ -171,7 +171,7 @@ class Rows:
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show beside the bars that something goes on whose end is not known."""
+        """Show beside the bars that work of unknown length is going on."""
         task = None if self._bar is None else self._bar.add_task(what, total=None)
         yield
         if self._bar is not None:
@@ -207,7 +207,7 @@ class Rows:
                 self._bar.update(task, completed=sum(sizes[: number + 1]))
 
     def _without_missing(self, batch: Batch) -> Batch:
-        """Return a batch without rows that lack a value, and count these."""
+        """Return a batch without rows that lack a value, and count those."""
         used = (*batch.roles.all, *_taken(batch.roles))
         here = batch.without_missing(name for name in used if name not in self.may_miss)
         self.dropped = self.dropped.plus(batch, here)
@@ -219,17 +219,17 @@ class Rows:
         types = {name: pa.float64() for name in roles.all}
         types |= dict.fromkeys((*roles.labels, *roles.categories), pa.string())
         for name in (roles.successes, roles.trials):
-            # Whole numbers never pass through a float, which is exact to 2⁵³ only.
+            # Integers must not pass through floats, which are exact only up to 2⁵³.
             if name is not None and pa.types.is_integer(self.schemas[number].field(name).type):
                 types[name] = pa.int64()
         if not callable(roles.context):
             return types
-        # A function may say which columns it takes; these are numbers, and no others are read.
+        # A function may name the columns that it reads; these are numeric, and only they are read.
         if hasattr(roles.context, "columns"):
             return {**types, **dict.fromkeys(_taken(roles), pa.float64())}
         return {name: types.get(name) for name in self.schemas[number].names}
 
 
 def _taken(roles: Roles) -> tuple[str, ...]:
-    """Return the columns that a function of contexts says it takes."""
+    """Return the columns that a function of contexts names."""
     return tuple(getattr(roles.context, "columns", ())) if callable(roles.context) else ()

@@ -1,4 +1,4 @@
-"""The columns that files have, against those that are needed: before the first row is read."""
+"""Checks of the columns that files have, before the first row is read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from betafield.files.columns import Roles, value_kind
 from betafield.files.sources import CSV, File
 from betafield.refusals import refused
 
-# Names that a message lists.
+# The most names that a message lists.
 LISTED = 12
 
 
 def with_features(
     roles: Roles, files: list[File], schemas: list[Any], named: tuple[str, ...] = ()
 ) -> Roles:
-    """Return the roles with all other columns as features, if there is no doubt.
+    """Return the roles with all other columns as features; raise if there is any doubt.
 
-    Text is none, unless it is named as a category.
+    A column of text is not a feature, unless it is named as a category.
     """
     first = schemas[0]
     for file, schema in zip(files, schemas, strict=True):
@@ -52,10 +52,10 @@ def with_features(
 
 
 def with_categories(roles: Roles, files: list[File], schemas: list[Any], asked: Any) -> Roles:
-    """Return the roles with those features that are categories, as `categorical_features` asks.
+    """Return the roles with the features that are categories, as in `categorical_features`.
 
-    By type, these are columns of text in all files. Text in one of several files, or a word among
-    numbers, is a mistake in it, unless the column is named.
+    Selected by type, these are columns of text in all files. Text in only one of several files,
+    or a word among numbers, is taken for a mistake, unless the column is named.
     """
     if asked is None:
         return roles
@@ -69,14 +69,14 @@ def with_categories(roles: Roles, files: list[File], schemas: list[Any], asked: 
 
 
 def _is_text(file: File, schema: Any, name: str) -> bool:
-    """Return whether a column is one of text, as far as a file says."""
+    """Return whether a column is text, as far as the file shows."""
     if schema.names.count(name) != 1 or value_kind(schema.field(name).type) != "text":
         return False
     return not (isinstance(file, CSV) and file.is_numeric(name))
 
 
 def check(file: File, schema: Any, roles: Roles) -> None:
-    """Raise for the first column that the file lacks, has twice, or has of another kind."""
+    """Raise for the first column that is missing, duplicated, or of the wrong kind."""
     for name in roles.all:
         times = schema.names.count(name)
         if times != 1:
@@ -85,7 +85,7 @@ def check(file: File, schema: Any, roles: Roles) -> None:
                 f"{file.path}: {what} {name!r} for {roles.argument(name)}; "
                 f"it has {spelled(schema.names)}"
             )
-        if isinstance(file, CSV):  # which is judged value by value
+        if isinstance(file, CSV):  # whose values are checked one by one
             continue
         kind = value_kind(schema.field(name).type)
         is_label = name in (*roles.labels, *roles.categories)
@@ -98,6 +98,6 @@ def check(file: File, schema: Any, roles: Roles) -> None:
 
 
 def spelled(names: Sequence[str]) -> str:
-    """Return names as a message lists them, the first ones if there are many."""
+    """Return names as listed in a message, only the first ones if there are many."""
     more = [f"and {len(names) - LISTED} more"] if len(names) > LISTED else []
     return ", ".join([*map(repr, names[:LISTED]), *more]) or "none"

@@ -1,8 +1,8 @@
 """Parquet and CSV files, read in pieces by pyarrow, as often as needed.
 
 Errors of its readers are raised again with the name of the file, and with the column and the line
-or row if the reader says which. Of CSV files, people see lines in an editor, so errors name these;
-rows of Parquet files are counted from 0.
+or row if the reader says which. Errors in CSV files name lines, which people see in an editor; rows
+of Parquet files are counted from 0.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from betafield.files.optional import arrow
 from betafield.files.paths import named
 from betafield.refusals import mistyped, refused
 
-# What ends lines, and bytes at the end of a file that are looked at at once.
+# Bytes of line ends, and how many bytes at the end of a file are read at once.
 LINE_ENDS, TAIL = b"\r\n", 1 << 16
-# What separates the columns of text files, by the end of their names.
+# The separator of columns in text files, by the ending of their names.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", ".pq", *SEPARATORS)
 
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     block : int
         Bytes of a CSV file, of which pyarrow reads some thirty blocks ahead.
     classes : int
-        Distinct labels beyond which a column is no outcome.
+        A column with more distinct labels is not an outcome.
     """
 
     buffer: int = 1 << 20
@@ -53,15 +53,15 @@ USUAL = Limits()
 def listed(paths: Any, separator: Any = None, limits: Limits = USUAL) -> list[File]:
     """Return the files that paths, globs and folders name, each once, sorted by path.
 
-    In folders, names that begin with a dot or an underscore are not data. `separator` is what
-    separates columns of text files; None: commas in .csv files, tabs in .tsv files.
+    In folders, names that begin with a dot or an underscore are not data. `separator` separates the
+    columns of text files; None: commas in .csv files, tabs in .tsv files.
     """
     separator = _checked_separator(separator)
     return [_file(path, separator, limits) for path in named(paths)]
 
 
 def _checked_separator(separator: Any) -> str | None:
-    """Return the separator, if it is one character that can be one."""
+    """Return the separator; raise if it is not a character that can be one."""
     if separator is None:
         return None
     rule = "one character is needed, such as ';', and no quote, line end or letter"
@@ -87,7 +87,7 @@ def _file(path: str, separator: str | None, limits: Limits) -> File:
 
 
 class Piece(NamedTuple):
-    """Rows of a file: a record batch, the row at which it begins, bytes read, the row group."""
+    """Rows of a file: a record batch, the number of its first row, bytes read, the row group."""
 
     cells: Any
     start: int
@@ -101,31 +101,31 @@ class File(Protocol):
     path: str
 
     def schema(self) -> Any:
-        """Return names and types of the columns."""
+        """Return the names and types of the columns."""
 
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
-        """Return its rows, that many at once; those columns of it, or all.
+        """Return rows in pieces of at most `rows`; these columns, or all.
 
-        `columns` tells the type that each has if the file itself says none.
+        `columns` gives the type of each, for files without types.
         """
 
     def where(self, row: int) -> str:
-        """Return what errors call a row, counted from 0: its line, if the file has lines."""
+        """Return the name of row `row` (from 0) in errors: its line, if the file has lines."""
 
 
 class Parquet:
-    """A Parquet file, a row group at a time, without ever holding a whole one."""
+    """A Parquet file, read by row group, without ever holding a whole group."""
 
     def __init__(self, path: str, buffer: int = USUAL.buffer) -> None:
         self.path, self.buffer = path, buffer
 
     def schema(self) -> Any:
-        """Return names and types of the columns."""
+        """Return the names and types of the columns."""
         with _reading(self.path), self._opened() as file:
             return file.schema_arrow
 
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
-        """Return its rows, that many at once; those columns of it, or all."""
+        """Return rows in pieces of at most `rows`; these columns, or all."""
         with _reading(self.path):
             file = self._opened()
         names = None if columns is None else list(columns)
@@ -138,7 +138,7 @@ class Parquet:
                         start += len(cells)
 
     def where(self, row: int) -> str:
-        """Return what errors call a row."""
+        """Return the name of a row in errors."""
         return f"row {row} of {self.path}"
 
     def _opened(self) -> Any:
@@ -151,47 +151,47 @@ class Parquet:
 
 
 class CSV:
-    """A text file in UTF-8 whose first line names the columns, which a character separates.
+    """A text file in UTF-8 with a header line, and columns separated by one character.
 
-    Every line after that is a row: a blank one is a row without values, which is then refused
-    like any missing value, so that results stand beside their rows. Only blank lines before the
-    names are none, and those at the end of a file of two columns or more.
+    Every later line is a row. A blank one is a row without values, refused like any missing value,
+    so that answers stay aligned with rows. Only blank lines before the header do not count, nor
+    those at the end of a file with two or more columns.
     """
 
     def __init__(self, path: str, separator: str = ",", block: int = USUAL.block) -> None:
         self.path, self.separator, self.block = path, separator, block
 
     def schema(self) -> Any:
-        """Return names and types of the columns, as the first rows suggest them."""
+        """Return the names and types of the columns, inferred from the first rows."""
         with self._reading(), self._opened() as reader:
             return reader.schema
 
     def where(self, row: int) -> str:
-        """Return what errors call a row: the line on which it begins, counted from 1."""
+        """Return the name of a row in errors: the line on which it begins, counted from 1."""
         return f"line {self._line(row)} of {self.path}"
 
     def _line(self, row: int) -> int:
-        """Return the line on which a row begins; those before it may have several lines.
+        """Return the line on which a row begins; earlier rows may span several lines.
 
         The file is read from its start, so this is for errors only.
         """
         start, _ = _span(self.path, self.separator)
         with open(self.path, "rb") as file:
-            above = file.read(start).count(b"\n")  # blank lines before the names
+            above = file.read(start).count(b"\n")  # blank lines before the header
         with open(self.path, encoding="latin-1", newline="") as file:
             file.seek(start)
             lines = csv.reader(file, delimiter=self.separator)
             try:
-                for _ in range(row + 1):  # the names, and the rows before this one
+                for _ in range(row + 1):  # the header, and the rows before this one
                     next(lines)
-            except (csv.Error, StopIteration):  # a quote without end: as if there were none
+            except (csv.Error, StopIteration):  # an unclosed quote: count rows as lines
                 return above + row + 2
             return above + lines.line_num + 1
 
     def is_numeric(self, name: str) -> bool:
-        """Return whether half of the values of a column of text or more are numbers.
+        """Return whether at least half of the values in a column of text are numbers.
 
-        As far as the first rows show: words in it are mistakes then, and otherwise the numbers.
+        Judged by the first rows. If so, words in the column are mistakes; if not, numbers are.
         """
         with self._reading(), self._opened() as reader:
             block = next(iter(reader), None)
@@ -199,7 +199,7 @@ class CSV:
         return 2 * sum(map(_is_number, values)) >= max(len(values), 1)
 
     def pieces(self, columns: dict[str, Any] | None, rows: int) -> Iterator[Piece]:
-        """Return its rows, that many at once; those columns of it, or all."""
+        """Return rows in pieces of at most `rows`; these columns, or all."""
         names = self.schema().names
         size, start = os.path.getsize(self.path), 0
         with self._reading(names):
@@ -218,7 +218,7 @@ class CSV:
         start, stop = _span(self.path, self.separator)
         return pa.csv.open_csv(
             pa.OSFile(self.path).get_stream(start, stop - start),
-            # One thread: only then do errors tell the row.
+            # A single thread, because only then do errors name the row.
             read_options=pa.csv.ReadOptions(use_threads=False, block_size=self.block),
             parse_options=pa.csv.ParseOptions(
                 delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=False
@@ -233,7 +233,7 @@ class CSV:
 
     @contextlib.contextmanager
     def _reading(self, names: Sequence[str] = ()) -> Iterator[None]:
-        """Name the line and the column in errors of the reader, if it says which."""
+        """Name the line and the column in errors of the reader, if it gives them."""
         try:
             with _reading(self.path):
                 yield
@@ -260,20 +260,20 @@ def _is_number(value: str | None) -> bool:
 
 
 def _span(path: str, separator: str) -> tuple[int, int]:
-    """Return where in a CSV file rows begin and end, without blank lines that are none of them."""
+    """Return where the rows of a CSV file begin and end, without blank lines around them."""
     stop = os.path.getsize(path)
     with open(path, "rb") as file:
         start, names = 0, file.readline(TAIL)
         while names and not names.strip(LINE_ENDS):
             start, names = file.tell(), file.readline(TAIL)
-        # Latin-1 knows every byte, and separators and quotes are the same in UTF-8.
+        # Latin-1 decodes every byte, and separators and quotes are the same in UTF-8.
         text = names.removeprefix(codecs.BOM_UTF8).decode("latin-1")
         columns = next(csv.reader([text], delimiter=separator), [])
         return start, stop if len(columns) < 2 else _end_of_rows(file, start, stop)
 
 
 def _end_of_rows(file: BinaryIO, start: int, stop: int) -> int:
-    """Return the end of the last line that is not blank, its own line end included."""
+    """Return the end of the last line that is not blank, including its line end."""
     while stop > start:
         file.seek(max(start, stop - TAIL))
         tail = file.read(stop - file.tell())
@@ -285,7 +285,7 @@ def _end_of_rows(file: BinaryIO, start: int, stop: int) -> int:
     return start
 
 
-# pyarrow counts rows from 1, and the line of names as the first.
+# pyarrow counts rows from 1, including the header.
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: (invalid value '.*')")
 
 

@@ -8,8 +8,8 @@
     BandwidthDisplay    how well windows of each width predict
     WindowDisplay       what the posterior at one point is made of
 
-All that a picture shows is kept on its object, so that it can be drawn again, elsewhere or by other
-means. Colours can be told apart by colour-blind readers, and names come from the data.
+Each display keeps all the data it shows, so that it can be drawn again, elsewhere or with other
+tools. The colours are safe for colour-blind readers, and names come from the data.
 """
 
 from betafield.plots.bandwidth import BandwidthDisplay

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Scores this much below the best still matter; beyond, the axis is logarithmic.
+# Score differences up to this size get a linear axis; larger ones are on a logarithmic scale.
 NEAR = 10.0
-# Ratio of widths up to which 2 and 5 are written between powers of ten.
+# Below this ratio of the widest to the narrowest width, ticks at 2 and 5 are added.
 CLOSE = 300.0
 
 
@@ -38,13 +38,13 @@ class BandwidthDisplay(style.Drawn):
     widths, scores : arrays of shape (n,)
         Widths in scaled units, increasing, and their scores. Empty if the width was not learned.
     width : float
-        The one in use, `model.bandwidth_`.
+        The width in use, `model.bandwidth_`.
     unit : float
         The length of a scaled unit, in `unit_name`.
     unit_name : str
-        Of what widths are drawn in.
+        The unit in which widths are drawn.
     asked : str
-        The bandwidth that the model was asked for.
+        The `bandwidth` parameter of the model.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class BandwidthDisplay(style.Drawn):
             A fitted model with windows. If its bandwidth is a number or "theory", only that width
             is shown.
         ax : Axes, default=None
-            Where to draw. None: a new figure.
+            Axes to draw on. None: a new figure.
         """
         require_model(model)
         field = model.field_
@@ -139,7 +139,7 @@ class BandwidthDisplay(style.Drawn):
         style.plain(axes)
 
     def _draw_given(self, axes: Axes) -> None:
-        """Say that there was one width, and nothing to compare it with."""
+        """Show the only width, which has nothing to be compared with."""
         width = self.width * self.unit
         axes.axvline(width, color=style.BLUE)
         axes.set_xscale("log")
@@ -150,7 +150,7 @@ class BandwidthDisplay(style.Drawn):
 
 
 def _tick_widths(axes: Axes) -> None:
-    """Write widths as people do, and not as powers of ten."""
+    """Label widths with plain numbers instead of powers of ten."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.set_xscale("log")

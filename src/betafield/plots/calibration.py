@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 STRATEGIES = ("quantile", "uniform")
-# Bars of the histogram of predictions, and the share of these that may lie beyond each end.
+# Bars of the histogram of predictions, and the share of predictions cut off at each end.
 BARS, TAIL = 40, 0.005
-# The one kind of quantile that knows weights.
+# The only quantile method in NumPy that supports weights.
 WEIGHTED: Literal["inverted_cdf"] = "inverted_cdf"
 
 
@@ -120,12 +120,11 @@ class CalibrationDisplay(style.Drawn):
         level : float, default=0.95
             The level of the intervals.
         class_ : label, default=None
-            The class whose probability is looked at; None: the success, or else the
-            second of two.
+            The class whose probability is compared. None: the success, or else the second.
         name : str, default=None
-            Of the model in the legend; None: its class.
+            The model's name in the legend. None: its class name.
         ax : Axes or two of them, default=None
-            Where to draw. On a single one, the histogram is left out. None: a new figure.
+            Axes to draw on. On a single one, the histogram is left out. None: a new figure.
         """
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
@@ -175,7 +174,7 @@ class CalibrationDisplay(style.Drawn):
         model : SmoothBetaClassifier
             Fitted, with two classes, without contexts.
         n, random_state
-            Places at which trials are predicted, at most; the seed of the folds.
+            The largest number of places at which trials are predicted; the seed of the folds.
         n_bins, strategy, level, name, ax
             As in `from_estimator`.
         """
@@ -208,7 +207,7 @@ class CalibrationDisplay(style.Drawn):
         name: str = "predictions",
         ax: Any = None,
     ) -> Self:
-        """Compare predictions with successes: 1 or 0 per trial, or so many of `weight` trials."""
+        """Compare predictions with successes: 0 or 1 per trial, or a count out of `weight`."""
         successes, predicted = checks.array("successes", successes), checks.array("y_prob", y_prob)
         trials = np.ones_like(predicted) if weight is None else checks.array("weight", weight)
         n_bins = checks.whole("n_bins", n_bins, high=MOST_BINS)
@@ -308,7 +307,7 @@ def _check(successes: Floats, predicted: Floats, trials: Floats) -> None:
 
 
 def _edges(predicted: Floats, weight: Floats | None, n_bins: int, strategy: str) -> Floats:
-    """Return the edges of bins, those of scikit-learn's `calibration_curve`."""
+    """Return the edges of bins, as in scikit-learn's `calibration_curve`."""
     steps = np.linspace(0.0, 1.0, n_bins + 1)
     if strategy == "uniform":
         return steps

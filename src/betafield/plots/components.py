@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Shares of the domain that are shown; what reaches less or further is drawn at these.
+# Range of the axis, as fractions of the domain; reaches beyond it are drawn at its ends.
 LEAST, MOST = 1e-3, 10.0
 # Features beyond so many are left out.
 FEATURES = 12
@@ -29,18 +29,19 @@ FEATURES = 12
 class ComponentsDisplay(style.Drawn):
     """How far trials reach along each feature, and the weights of the components.
 
-    For the default model: the length scales of the process, which say how far trials reach;
-    processes with effects of levels, if the values of a feature differ beyond what is smooth; and
-    windows of residuals, by the features that they use. For windows alone: how far they reach.
+    For the default model these are the length scales of the process, which say how far trials
+    reach; processes with effects of levels, if the values of a feature differ more than a smooth
+    function allows; and windows of residuals, by the features that they use. For windows alone: how
+    far they reach.
 
     Parameters
     ----------
     groups : list of Group
-        See `betafield.components`; the heaviest first.
+        See `betafield.components`; heaviest first.
     sides : array of shape (d,)
-        Lengths of the domain.
+        Side lengths of the domain.
     names : tuple of str
-        The features.
+        The names of the features.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class ComponentsDisplay(style.Drawn):
         model : SmoothBetaClassifier
             A fitted model.
         ax : Axes or two of them, default=None
-            Where to draw. On a single one, weights are left out. None: a new figure.
+            Axes to draw on. On a single one, weights are left out. None: a new figure.
         """
         require_model(model)
         sides = np.ptp(model.bounds_, axis=1)
@@ -96,7 +97,7 @@ class ComponentsDisplay(style.Drawn):
         return self
 
     def _draw_reaches(self, axes: Axes, shown: list[Group], features: list[int]) -> None:
-        """Draw how far each group reaches along each feature, in shares of the domain."""
+        """Draw how far each group reaches along each feature, as a fraction of the domain."""
         apart = 0.5 / max(len(shown), 1)
         for i, group in enumerate(shown):
             rows = [k for k in features if k in group.features]

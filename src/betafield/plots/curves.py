@@ -1,4 +1,4 @@
-"""How a field over one feature is drawn."""
+"""Drawing a field over one feature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def draw(axes: Axes, field: Shown, show_places: bool) -> None:
-    """Draw the curves of a field, and what else it has."""
+    """Draw the curves of a field, with its band, bins, threshold and places if it has them."""
     (grid,) = field.grid
     mean, low, high = (_columns(each) for each in (field.mean, field.low, field.high))
     several = len(mean) > 1 or field.by is not None
@@ -44,7 +44,7 @@ def draw(axes: Axes, field: Shown, show_places: bool) -> None:
 
 
 def _columns(values: Floats) -> list[Floats]:
-    """Return one array a curve."""
+    """Return one array per curve."""
     return [values] if values.ndim == 1 else list(values.T)
 
 
@@ -69,7 +69,7 @@ def _draw_band(axes: Axes, field: Shown) -> None:
 
 
 def _draw_bins(axes: Axes, bins: Binned, k: int | None) -> None:
-    """Draw shares with their intervals; those of several classes in the colours of these."""
+    """Draw shares with their intervals; with several classes, in the colours of their curves."""
     some = bins.trials > 0
     share, low, high = (each[some] for each in (bins.share, bins.low, bins.high))
     axes.errorbar(
@@ -107,7 +107,7 @@ def _finish(axes: Axes, field: Shown) -> None:
 
 
 def _limits(field: Shown) -> tuple[float, float]:
-    """Return the range of probabilities worth showing: all of it, unless curves need little."""
+    """Return the range of probabilities to show: [0, 1], unless the curves span less than half."""
     shares = [bins.share[bins.trials > 0] for bins in field.bins]
     values = np.concatenate([field.low.ravel(), field.high.ravel(), *shares])
     low, high = float(values.min()), float(values.max())

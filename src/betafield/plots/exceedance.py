@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Chances between which it is left open whether π is above.
+# Between these chances it remains open whether π is above the level.
 UNSURE = (0.05, 0.95)
 
 
@@ -30,13 +30,13 @@ class ExceedanceDisplay(style.Drawn):
     """The chance P(π > p) that a probability is above p, over one feature or two.
 
     Above 0.95 the level is almost certainly exceeded, below 0.05 almost certainly not; lines at
-    both values separate what is known from what is open. Over one feature of several, without
-    `at`, it is the chance that the average over the places of the trials is above p.
+    both values separate what is known from what is open. For one feature of several, without `at`,
+    it is the chance that the average over the places of the trials is above p.
 
     Parameters
     ----------
     grid : tuple of one or two arrays
-        Where the field was asked, a feature each: (m,), or (n,) and (m,).
+        The points, one array per feature: (m,), or (n,) and (m,).
     chance : array of shape (m,) or (m, n)
         P(π > p).
     above : float
@@ -44,11 +44,11 @@ class ExceedanceDisplay(style.Drawn):
     features : tuple of one or two str
         Their names.
     event : str
-        Whose probability it is, as labels say it.
+        The event, as in labels.
     places : array of shape (n, 1) or (n, 2)
-        Where there were trials; some of them, if there are more than 2,000.
+        The places of the trials; a sample of them, if there are more than 2,000.
     at : dict
-        The features that were fixed, and where.
+        The features that were fixed, and their values.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ExceedanceDisplay(style.Drawn):
         show_places: bool = False,
         ax: Any = None,
     ) -> Self:
-        """Ask a fitted model all over its domain, and draw how likely π is above a level.
+        """Evaluate a fitted model over its domain, and draw how likely π is above a level.
 
         Parameters
         ----------
@@ -102,11 +102,11 @@ class ExceedanceDisplay(style.Drawn):
         above : float
             The level p, from 0 to 1.
         features, at, under, grid_resolution, show_places
-            As those of `FieldDisplay.from_estimator`.
+            As in `FieldDisplay.from_estimator`.
         class_ : label, default=None
-            Whose probability; None: the success, or of three or more classes the second.
+            The class to show. None: the success, or the second of three or more classes.
         ax : Axes, default=None
-            Where to draw. None: a new figure.
+            Axes to draw on. None: a new figure.
         """
         require_model(model)
         above = checks.probability("above", above)

@@ -73,14 +73,14 @@ class FieldDisplay(style.Drawn):
     averaged : bool
         Whether this is partial dependence.
     threshold : Threshold or None
-        Where the one curve reaches a level: its interval is drawn as a bar.
+        Where the curve reaches a level; its interval is drawn as a bar.
     by : str or None
-        The category whose levels, `events`, have a curve or a map each.
+        The category with one curve or map per level; the levels are in `events`.
 
     Attributes
     ----------
     ax_ : Axes, or array of them
-        The curve, or the map of the mean and that of its uncertainty, or the map of every level.
+        The curve; or the maps of the mean and of its uncertainty; or one map per level.
     figure_ : Figure
 
     Examples
@@ -154,21 +154,20 @@ class FieldDisplay(style.Drawn):
             are fixed at their medians. Without it, one feature of several is shown by partial
             dependence.
         by : str or int, default=None
-            A category whose levels have a curve with its interval each, along one feature, or a map
-            of the mean each, of two `features`, with the same colours: the five levels with most
-            trials, other features at `at` or at their medians. Without a band, for one class.
+            A category. Each of its five levels with most trials gets a curve with its interval,
+            along one feature, or a map of the mean over two `features`, with shared colours. Other
+            features are fixed at `at` or at their medians. There is no band, and one class only.
         level : float, default=0.95
             The level of intervals and bands.
         lipschitz : float, default=None
-            L, how fast π may change, in scaled units. If it is given, the band of `model.band` is
-            drawn.
+            L, how fast π may change, in scaled units. If it is given, `model.band` is drawn.
         simultaneous : bool, default=False
             Whether the band holds everywhere at once.
         under : context of shape (p + 1,), default=None
             Show the probability of success under this context instead of π.
         class_ : label, default=None
-            The class to show. None: the success of two classes; all of more classes, or the second
-            one in a map.
+            The class to show. None: the success if there are two classes; otherwise all of them, or
+            the second one in a map.
         grid_resolution : int, default=None
             Points per feature. None: 300 for curves, 100 for maps, 60 for averages.
         n_bins : int, default=20
@@ -178,7 +177,7 @@ class FieldDisplay(style.Drawn):
         threshold : Threshold, default=None
             A result of `model.threshold` for the feature shown; its interval is drawn as a bar.
         ax : Axes or two of them, default=None
-            Where to draw. On a single one, a map is that of the mean. None: a new figure.
+            Axes to draw on. On a single one, only the map of the mean. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)
@@ -274,7 +273,7 @@ class FieldDisplay(style.Drawn):
 
 
 def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, class_: Any) -> None:
-    """Raise for what a curve per level does not have."""
+    """Raise for options that cannot be combined with one curve per level."""
     for name, found in (("lipschitz", lipschitz), ("threshold", threshold)):
         if found is not None:
             raise refused(name, f"found {found!r} with by; draw one level by at={{…}}")
@@ -285,7 +284,7 @@ def _require_one(model: SmoothBetaClassifier, lipschitz: Any, threshold: Any, cl
 
 
 def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:
-    """Draw a degree of longitude as long as it is in the middle of a map."""
+    """Set the aspect ratio of a map to that of degrees at its middle latitude."""
     earth = model.field_.wraps.earth
     names = feature_names(model)
     if earth is None or set(drawn.features) != {names[a] for a in earth}:
@@ -297,7 +296,7 @@ def _in_proportion(drawn: FieldDisplay, model: SmoothBetaClassifier) -> None:
 
 
 def _fitting(threshold: Threshold | None, asked: Question) -> Threshold | None:
-    """Return a threshold, if it is one along the feature that is shown."""
+    """Return the threshold if it is along the feature shown; raise if it is not."""
     from betafield.answers.threshold import Threshold as Reached
 
     if threshold is not None:
@@ -309,7 +308,7 @@ def _fitting(threshold: Threshold | None, asked: Question) -> Threshold | None:
 
 
 def _events(asked: Question) -> tuple[str, ...]:
-    """Return whose probabilities are shown, as labels say it."""
+    """Return the events whose probabilities are shown, as in labels."""
     names = [style.chance_of(asked.model.field_.classes, k) for k in asked.classes]
     if asked.is_moved:
         return tuple(f"{name} under the context" for name in names)

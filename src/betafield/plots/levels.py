@@ -1,4 +1,4 @@
-"""Which levels of a category have a curve or a map of their own."""
+"""The levels of a category that get a curve or a map of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield.observed import feature_names, observed
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
 
-# Curves that can be told apart.
+# More curves than this cannot be told apart.
 MOST = 5
 
 
@@ -25,13 +25,13 @@ class Levels(NamedTuple):
     ----------
     column : int
     name : str
-        Of the category.
+        The name of the category.
     labels : tuple of str or None
-        Those with most trials first; None is a missing value.
+        Most trials first; None is a missing value.
     shown : tuple of str
-        The same, as they are shown.
+        The same, as labels.
     of : int
-        How many levels there are.
+        The number of levels of the category.
     """
 
     column: int
@@ -42,7 +42,7 @@ class Levels(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Whose levels these are, and how many are left out."""
+        """The name of the category, and how many levels are left out."""
         name = style.shown(self.name)
         if len(self.labels) == self.of:
             return name
@@ -50,7 +50,7 @@ class Levels(NamedTuple):
 
 
 def largest(model: SmoothBetaClassifier, by: Any, most: int = MOST) -> Levels:
-    """Return the levels of a category with most trials; of equal ones, by their text."""
+    """Return the levels of a category with most trials; ties are in the order of their text."""
     names, known = feature_names(model), model.field_.features.categories
     column = feature_index("by", names, by)
     told = ", ".join(names[a] for a in known.columns) or "none"
@@ -63,7 +63,7 @@ def largest(model: SmoothBetaClassifier, by: Any, most: int = MOST) -> Levels:
 
 
 def axis(model: SmoothBetaClassifier, features: Any) -> Any:
-    """Return the features along the axes: one or two that are asked for, or the most relevant."""
+    """Return the features along the axes: the one or two requested, or the most relevant."""
     if features is not None:
         rule = "one feature is needed for a curve per level, or two for a map per level"
         is_one = isinstance(features, str | int | np.integer) or len(features) in (1, 2)

@@ -1,4 +1,4 @@
-"""How a field over two features is drawn."""
+"""Drawing a field over two features."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ends = tuple[float, float]
 
-# Lines of equal value, about so many values; pieces of them beyond which they only confuse.
+# About how many contour values; contours in more pieces than this are not drawn.
 CONTOURS, PIECES = 5, 24
 
 
 def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
-    """Draw the mean and, where there are two axes, its uncertainty beside it."""
+    """Draw the mean and, if there are two axes, its uncertainty beside it."""
     _draw_map(axes[0], field, field.mean, style.MEAN_MAP)
     style.titled(axes[0], field.events[0])
     if len(axes) > 1:
@@ -39,9 +39,9 @@ def draw(axes: list[Axes], field: Shown, show_places: bool) -> None:
 
 
 def draw_levels(axes: list[Axes], field: Shown, show_places: bool) -> None:
-    """Draw a map of the mean per level, all with the same colours; on one of the axes, the first.
+    """Draw one map of the mean per level, for as many levels as there are axes.
 
-    Lines of equal value are at the same values too.
+    All share colours and contour values.
     """
     assert field.by is not None
     means, (x, y) = field.mean[..., : len(axes)], field.grid
@@ -63,7 +63,7 @@ def draw_levels(axes: list[Axes], field: Shown, show_places: bool) -> None:
 def _draw_image(
     axes: Axes, field: Shown, values: Floats, colours: str, ends: Ends | None = None
 ) -> Any:
-    """Draw values as colours, from one end to the other, or as far as values go."""
+    """Draw values as colours, over the given range or over that of the values."""
     (x, y), (least, most) = field.grid, ends or (None, None)
     image = axes.pcolormesh(
         x, y, values, cmap=colours, vmin=least, vmax=most, shading="nearest", rasterized=True
@@ -85,7 +85,7 @@ def _draw_map(axes: Axes, field: Shown, values: Floats, colours: str) -> None:
 def draw_chance(
     axes: Axes, grid: tuple[Floats, ...], chance: Floats, levels: tuple[float, float]
 ) -> None:
-    """Draw a map of chances from 0 to 1, with lines at two of them."""
+    """Draw a map of chances from 0 to 1, with contours at two of them."""
     from matplotlib.patheffects import withStroke
 
     x, y = grid
@@ -116,12 +116,12 @@ def _draw_contours(
     if sum(len(pieces) for pieces in lines.allsegs) > PIECES:
         lines.remove()
         return
-    # White on light and dark alike.
+    # A dark outline keeps white lines visible on light and dark colours.
     lines.set_path_effects([withStroke(linewidth=1.6, foreground="0.25")])
     for text in axes.clabel(lines, fontsize="x-small"):
         text.set_path_effects([withStroke(linewidth=1.4, foreground="0.25")])
 
 
 def draw_places(axes: Axes, places: Floats, colour: str) -> None:
-    """Mark places."""
+    """Mark the places of trials."""
     axes.plot(*places.T, ".", color=colour, markersize=2, markeredgewidth=0, alpha=0.6)

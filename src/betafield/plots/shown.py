@@ -1,4 +1,4 @@
-"""What a picture of a field shows, for those who draw it."""
+"""The data of a display of a field, as the drawing functions see it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Shown(Protocol):
-    """The data of a `FieldDisplay`, which has its documentation."""
+    """The data of a `FieldDisplay`, where they are documented."""
 
     grid: tuple[Floats, ...]
     mean: Floats

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, names, and axes to draw on."""
+"""Colours, names and axes that all displays share."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Okabe and Ito's colours for all eyes; of their eight, five that also differ in lightness or hue
-# to readers who see no red, or no green.
+# Five of Okabe and Ito's eight colours for colour-blind readers: those that also differ in
+# lightness or hue if one sees no red or no green.
 BLUE, VERMILLION, GREEN, SKY, BLACK = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#000000"
 LINES = (BLUE, VERMILLION, GREEN, SKY, BLACK)
-# How lines, and markers on them, differ beside colour, also in print.
+# Lines and markers differ in more than colour, so they can be told apart in print too.
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v")
 DATA, FAINT = "0.2", "0.45"
-# Maps whose lightness changes steadily: of a probability, and of how unsure it is. Pale is less
-# sure, as it is where colours fade. Reports and the dashboard use the same.
+# Colour maps of steadily changing lightness, for a probability and for its uncertainty. Pale means
+# less certain, like fading colours. Reports and the dashboard use the same.
 MEAN_MAP, UNCERTAINTY_MAP = "viridis", "cividis"
-# Of a chance: the ends are known, the middle is not.
+# For chances: the ends are certain, the middle is not.
 CHANCE_MAP = "cividis"
 # Longer names are cut.
 LONGEST = 40
-# Places that are marked at most.
+# The largest number of places that are marked.
 MARKED = 2_000
 
 
@@ -52,7 +52,7 @@ def pyplot() -> Any:
 
 
 def shown(name: Any) -> str:
-    r"""Return a name as matplotlib shows it literally: not as a formula, not beyond 40 characters.
+    r"""Return a name that matplotlib shows literally, not as a formula, and cut to 40 characters.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def shown(name: Any) -> str:
 
 
 def chance_of(classes: npt.NDArray[Any], index: int) -> str:
-    """Return the name of a class's probability; outcomes that are 0 and 1 have no names.
+    """Return the label of a class's probability; classes 0 and 1 are failure and success.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def chance_of(classes: npt.NDArray[Any], index: int) -> str:
 
 
 def percent(level: float) -> str:
-    """Return a level as it is said: 0.95 is 95 %."""
+    """Return a level in per cent: 0.95 is 95 %."""
     return f"{100 * level:.10g} %"
 
 
 def some(places: Floats) -> Floats:
-    """Return places to mark: all, or by chance some of too many."""
+    """Return places to mark: all, or a random sample if there are too many."""
     if len(places) <= MARKED:
         return places
     return np.asarray(np.random.default_rng(0).choice(places, MARKED, replace=False))
@@ -94,9 +94,9 @@ def some(places: Floats) -> Floats:
 
 
 def panels(ax: Any, size: tuple[float, float], **grid: Any) -> list[Axes]:
-    """Return the axes to draw on: one given, two given, or two of a new figure.
+    """Return the axes to draw on: those given, or those of a new figure.
 
-    Where one is given there is room for the first panel only.
+    A single one has room for the first panel only.
     """
     plt = pyplot()
     if ax is None:
@@ -115,30 +115,30 @@ def panels(ax: Any, size: tuple[float, float], **grid: Any) -> list[Axes]:
 
 
 def kept(axes: list[Axes]) -> Any:
-    """Return what a display keeps as `ax_`: the axes alone, or an array of several."""
+    """Return the value of a display's `ax_`: one Axes, or an array of several."""
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 
 def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Leave of frame and grid what helps reading."""
+    """Reduce frame and grid to what helps reading."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, axis=grid, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def titled(axes: Axes, text: str) -> None:
-    """Say above the left corner what is seen."""
+    """Write a title above the left corner."""
     axes.set_title(text, loc="left", fontsize="medium")
 
 
 def padded(low: float, high: float, part: float = 0.02) -> tuple[float, float]:
-    """Return a range a little wider than this one, also where it is one point."""
+    """Return a slightly wider range, even if it is a single point."""
     margin = part * (high - low) or part * max(abs(low), 1.0)
     return low - margin, high + margin
 
 
 def fixed_at(at: Mapping[str, Any] | None) -> str:
-    """Return a line that says where other features are fixed, or nothing."""
+    """Return a line with the values of fixed features, or an empty text."""
     if not at:
         return ""
     told = {name: v if isinstance(v, str) else f"{v:.4g}" for name, v in at.items()}
@@ -146,7 +146,7 @@ def fixed_at(at: Mapping[str, Any] | None) -> str:
 
 
 def legend(axes: Axes, ncols: int = 2, title: str | None = None) -> None:
-    """Name what is drawn, above the axes, where nothing else is."""
+    """Draw the legend above the axes, where nothing else is."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Bins of the draws.
+# Bins of the histogram of draws.
 BINS = 40
 
 
@@ -38,7 +38,7 @@ class ThresholdDisplay(style.Drawn):
     threshold : Threshold
         Where it reaches the level.
     event : str, default="P(success)"
-        Whose probability it is, as labels say it.
+        The event, as in labels.
     level : float, default=0.95
         The level of intervals.
 
@@ -95,13 +95,13 @@ class ThresholdDisplay(style.Drawn):
         model : SmoothBetaClassifier
             A fitted model.
         p : float
-            The probability that is reached: the `level` of `model.threshold`.
+            The probability to reach: the `level` of `model.threshold`.
         feature, at, under, anchored, size, random_state
-            As those of `model.threshold`.
+            As in `model.threshold`.
         level : float, default=0.95
             The level of intervals.
         ax : two Axes, default=None
-            Where to draw. On a single one, the curve alone. None: a new figure.
+            Axes to draw on. On a single one, only the curve. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)

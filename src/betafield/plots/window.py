@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Groups of components of a lower weight are not drawn.
+# Groups of components with a lower weight are not drawn.
 LIGHT = 0.01
-# How far is shown, in multiples of how far trials are near.
+# The picture extends this many times as far from the point as the trials that count as near.
 MARGIN = 3.0
-# Points of a density, and what it leaves out at each end.
+# Points of a density, and the probability cut off at each end.
 POINTS, TAIL = 400, 5e-4
 
 
@@ -60,7 +60,7 @@ class Near(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What components of one kind say of π.
+    """The posterior of one kind of components.
 
     Parameters
     ----------
@@ -91,31 +91,31 @@ class WindowDisplay(style.Drawn):
     point : array of shape (d,)
     near : Near
     parts : list of Part
-        One where there is one kind of components.
+        One part if there is only one kind of components.
     p, density : arrays of shape (m,)
         Probabilities, and the density of the posterior there.
     mean, low, high : float
-        Of the posterior; ends of its interval.
+        The posterior mean, and the ends of the credible interval.
     level : float
         The level of the interval.
     places : array of shape (n, c)
-        Where there were trials, along the c features drawn; some of them, if more than 2,000 are
-        in the picture.
+        The places of the trials, along the c features drawn; a sample of them, if more than 2,000
+        are in the picture.
     bounds : array of shape (c, 2)
-        The domain along them.
+        The domain along these features.
     features : tuple of int
         Their numbers.
     names : tuple of str
         Their names.
     event : str
-        What π is the probability of, as labels say it.
+        The event, as in labels.
     outline : array of shape (2, m)
-        The border of what is near along two features, all others as at the point; empty of one.
+        The border of the near region along two features, through the point; empty for one feature.
 
     Attributes
     ----------
     ax_ : Axes, or array of two
-        What is near, and the densities.
+        The near region, and the densities.
     figure_ : Figure
 
     Examples
@@ -158,7 +158,7 @@ class WindowDisplay(style.Drawn):
         class_: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Draw what is behind the posterior of a fitted model at one point.
+        """Draw the trials and components behind the posterior of a fitted model at one point.
 
         Parameters
         ----------
@@ -171,9 +171,9 @@ class WindowDisplay(style.Drawn):
         level : float, default=0.95
             The level of the interval.
         class_ : label, default=None
-            The class to show. None: the success of two classes, the second one of more.
+            The class to show. None: the success if there are two classes, otherwise the second.
         ax : Axes or two of them, default=None
-            Where to draw. On a single one, densities are left out. None: a new figure.
+            Axes to draw on. On a single one, densities are left out. None: a new figure.
         """
         require_model(model)
         level = checks.share("level", level)
@@ -256,7 +256,7 @@ class WindowDisplay(style.Drawn):
         style.plain(axes)
 
     def _view(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the corners of what is shown: some way beyond what is near."""
+        """Return the corners of the view, which extends some way beyond the near region."""
         near_low, near_high = (
             self.near.low[list(self.features)],
             self.near.high[list(self.features)],
@@ -295,7 +295,7 @@ class WindowDisplay(style.Drawn):
 
 
 def _number(amount: float) -> str:
-    """Return an amount as people write it; weights need not be whole."""
+    """Return a formatted number of trials, which need not be whole if there are weights."""
     return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
 
 
@@ -309,11 +309,11 @@ def _outline(metric: str) -> Floats:
     return np.array([[1.0, 1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0, -1.0]])
 
 
-# What is near, and what is said ------------------------------------------------------------
+# The near region and the posterior's parts -------------------------------------------------
 
 
 def _point(model: SmoothBetaClassifier, x: Any) -> Floats:
-    """Return the point as one row; numbers alone need no names."""
+    """Return the point as one row; an array needs no column names."""
     rule = f"one finite number per feature is needed, {model.n_features_in_} in all"
     row = checks.finite("x", x, rule)
     if row.ndim != 2:
@@ -332,7 +332,7 @@ def _chosen(model: SmoothBetaClassifier, features: Any) -> list[int]:
 
 
 def _around(places: Floats, x: Floats, near: Near) -> Floats:
-    """Return the places not far beyond what is near, or some of them."""
+    """Return the places in view, or a sample of them."""
     if len(x) == 1:
         return style.some(places)
     low, high = x - MARGIN * (x - near.low), x + MARGIN * (near.high - x)
@@ -340,7 +340,7 @@ def _around(places: Floats, x: Floats, near: Near) -> Floats:
 
 
 def _near(field: AnyField, seen: Observed, point: Floats, k: int) -> Near:
-    """Return what was seen near a point."""
+    """Return the trials near a point."""
     if isinstance(field, Field):
         return _in_window(field, point, k)
     box, lengths = _process(field)
@@ -361,19 +361,19 @@ def _in_window(field: Field, point: Floats, k: int) -> Near:
 
 
 def _process(field: SmoothField) -> tuple[Box, Floats]:
-    """Return the units of the process that reaches least far, and its length scales in them."""
+    """Return the box of the process with the shortest length scale, and its length scales."""
     smooth = min(field.smooth, key=lambda each: float(each.lengths.min()))
     return smooth.boxes[int(np.argmax(smooth.weights))], smooth.lengths
 
 
 def _own(box: Box, x: Floats, steps: Floats) -> Floats:
-    """Return where steps (d, m) of the box from a point lead, in own units."""
+    """Return a point moved by steps (d, m) in the box, in own units."""
     at = box.inside(x[None])[0][:, None] + steps
     return np.stack([own(axis, u) for axis, u in zip(box.axes, at, strict=True)])
 
 
 def _border(field: AnyField, x: Floats, chosen: list[int]) -> Floats:
-    """Return the border of what is near along two features, (2, m); empty of one."""
+    """Return the border of the near region along two features, (2, m); empty for one."""
     if len(chosen) == 1:
         return np.empty((2, 0))
     steps = np.zeros((len(x), 181))
@@ -391,7 +391,7 @@ def _border(field: AnyField, x: Floats, chosen: list[int]) -> Floats:
 def _said(
     field: AnyField, names: tuple[str, ...], point: Floats, k: int
 ) -> tuple[Posterior, list[tuple[str, float, Posterior]]]:
-    """Return the posterior of a class's probability, and what each kind of components says."""
+    """Return the posterior of a class's probability, and that of each kind of components."""
     posterior = field.posterior(point)
     parts: list[tuple[str, float, Posterior]] = [("posterior", 1.0, posterior)]
     if isinstance(posterior, LatentNormal) and not isinstance(field, Field):
@@ -404,7 +404,7 @@ def _said(
 def _each_kind(
     field: SmoothField, names: tuple[str, ...], n_laws: int
 ) -> list[tuple[str, list[int]]]:
-    """Return the numbers of the laws of the processes, and of windows by their features."""
+    """Return the indices of the laws of the processes, and of windows by their features."""
     first = n_laws - len(field.smooth[0].windows)  # windows come after processes
     windows = [group for group in groups(field) if group.windows]
     each = [(group.named(names), [first + i for i in group.windows]) for group in windows]
@@ -412,7 +412,7 @@ def _each_kind(
 
 
 def _part(laws: Laws, some: list[int]) -> tuple[float, LatentNormal]:
-    """Return the weight at one point of some laws, and what these alone believe."""
+    """Return the weight of some laws at one point, and the posterior of these alone."""
     weights = laws.weights.reshape(len(laws.links))[some]
     alone = Laws(
         tuple(laws.links[i] for i in some),
@@ -430,7 +430,7 @@ def _of_class(posterior: Posterior, k: int) -> Posterior:
 
 
 def _probabilities(posteriors: list[Posterior]) -> Floats:
-    """Return probabilities over the range in which there is any density to see."""
+    """Return probabilities over the range where any of the densities is visible."""
     low = min(float(each.ppf(TAIL)[0]) for each in posteriors)
     high = max(float(each.ppf(1.0 - TAIL)[0]) for each in posteriors)
     return np.linspace(low, high, POINTS)

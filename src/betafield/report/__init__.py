@@ -1,15 +1,16 @@
 """One self-contained HTML page about a model.
 
-    summary      the numbers that come first
+    summary      the key figures
     learned      a curve, a map, or slices
     sureness     how wide the intervals are
-    calibration  whether what was predicted happened
-    near         how far trials reach, and what answers are made of
+    calibration  whether predictions came true
+    near         how far trials reach, and which components answers consist of
     quality      what the trials are like
-    advice       where the next trials would help most
-    recipe       how to make the page again
+    advice       where further trials would help most
+    recipe       how to reproduce the page
 
-`subject` asks the model, `figures` and `words` write what it says, `blocks` are what a page has.
+`subject` queries the model, `figures` and `words` format the answers, and `blocks` has the parts of
+a page.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def write(
         L, how fast the probability may change, in scaled units. If it is given, guaranteed
         intervals are shown too; see `model.band`.
     above : float, default=None
-        A level of the probability. If it is given, the page also shows how likely it is exceeded.
+        A level of the probability. If it is given, the page also shows how likely π is above it.
     command : str, default=None
         The command that made the model, for the section on how to reproduce it.
     source : str, path or list of them, default=None
@@ -117,7 +118,7 @@ def html(
     return page.rendered(model, Asked(title, level, lipschitz, command, named, above))
 
 
-# What is asked for -------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------
 
 
 def _require_text(name: str, value: Any) -> None:
@@ -126,7 +127,7 @@ def _require_text(name: str, value: Any) -> None:
 
 
 def _sources(source: Any) -> str | None:
-    """Return where the trials came from as one text."""
+    """Return the sources of the trials as one text."""
     if source is None:
         return None
     rule = "a text, a path or a list of them is needed"
@@ -139,7 +140,7 @@ def _sources(source: Any) -> str | None:
 
 
 def _checked_path(path: Any) -> str:
-    """Return the file's name, where there can be a file: told before a page is made."""
+    """Return the file's name if it can be written, so that errors come before the page is made."""
     name = persistence.file_name(path)
     folder = os.path.dirname(os.path.realpath(name))
     if os.path.isdir(name):
@@ -152,6 +153,6 @@ def _checked_path(path: Any) -> str:
 
 
 def _replace(name: str, content: bytes) -> None:
-    """Write a file beside, then rename it: what was there stays until all is written."""
+    """Write a temporary file and rename it, so that the old file stays until all is written."""
     with persistence.replacing(name) as file:
         file.write(content)

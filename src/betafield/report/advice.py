@@ -1,4 +1,4 @@
-"""Where the next trials would help most."""
+"""Where further trials would help most."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from betafield.report.blocks import Section, Table, Text, name, say
 from betafield.report.subject import Belief, Floats, Subject
 from betafield.report.summary import place
 
-# Points that are named, trials that each would get, and how far apart they are at least and at
-# most, as a share of the domain's sides.
+# The number of points named, the trials that each would get, and the least and the greatest minimum
+# distance between points, as fractions of the domain's sides.
 POINTS, MORE, APART, FAR = 5, 100, 0.1, 0.25
-# The width of guaranteed intervals for which missing trials are told.
+# The width of guaranteed intervals for which the missing number of trials is given.
 WIDTH = 0.1
 
 
 class Advice(NamedTuple):
-    """Rows of the domain, the best first, and of which column each is told."""
+    """Rows of the domain, best first, and the outcome column shown for each."""
 
     rows: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
 
 
 def section(field: Subject) -> Section:
-    """Return some well separated points, and what trials there would bring."""
+    """Return some well separated points, and what trials there would achieve."""
     chosen = best(field)
     told = say(
         "Ranked by how much {} more trials at a point are expected to reduce the posterior "
@@ -70,9 +70,9 @@ def best(field: Subject) -> Advice:
 
 
 def gains(belief: Belief, more: int = MORE) -> Floats:
-    """Return by how much the variance is expected to fall with so many trials more.
+    """Return the expected reduction of the variance by `more` trials.
 
-    A Beta of size s = α + β and variance v is expected to have v · s/(s + N) after N trials.
+    A Beta with s = α + β and variance v has an expected variance of v · s/(s + N) after N trials.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def gains(belief: Belief, more: int = MORE) -> Floats:
 
 
 def _size(belief: Belief) -> Floats:
-    """Return α + β of Betas with these means and variances."""
+    """Return α + β of Beta distributions with these means and variances."""
     tiny = np.finfo(np.float64).tiny
     spread = belief.mean * (1.0 - belief.mean)
     return np.asarray(np.maximum(spread / np.maximum(belief.var, tiny) - 1.0, 0.0))
 
 
 def _sides(field: Subject) -> Floats:
-    """Return the domain's points in shares of its sides, times relevance."""
+    """Return the domain's points as fractions of its sides, times relevance."""
     if not field.varying:
         return np.zeros((len(field.domain), 1))
     low, high = field.bounds[field.varying].T
@@ -100,7 +100,7 @@ def _sides(field: Subject) -> Floats:
 
 
 def _apart(field: Subject) -> float:
-    """Return how far apart points are: as far as trials reach, within reason."""
+    """Return the least distance between points: the reach of trials, within limits."""
     if not field.varying:
         return APART
     reach = min(
@@ -111,7 +111,7 @@ def _apart(field: Subject) -> float:
 
 
 def _table(field: Subject, chosen: Advice) -> Table:
-    """Return what is known at each point now, and then."""
+    """Return the posterior at each point now, and as expected after more trials."""
     points, now = field.domain[chosen.rows], field.of_domain.taken(chosen.rows)
     then, n_near = expected(now, field.level), field.n_near(points)
     head = ["where", "mean", "interval now", f"with {MORE} more", "trials near"]
@@ -130,7 +130,7 @@ def _table(field: Subject, chosen: Advice) -> Table:
 
 
 def expected(now: Belief, level: float) -> tuple[Floats, Floats]:
-    """Return the intervals that are expected after so many trials more."""
+    """Return the intervals expected after `MORE` trials."""
     size = _size(now) + MORE
     known = stats.beta(np.maximum(now.mean, 1e-12) * size, np.maximum(1.0 - now.mean, 1e-12) * size)
     return known.ppf(0.5 * (1.0 - level)), known.ppf(0.5 * (1.0 + level))
@@ -139,7 +139,7 @@ def expected(now: Belief, level: float) -> tuple[Floats, Floats]:
 def _add_guarantees(
     field: Subject, lipschitz: float, points: Floats, head: list[str], rows: list[list[Any]]
 ) -> None:
-    """Add what is guaranteed now, and how many trials a narrow guarantee would take."""
+    """Add guaranteed intervals, and the number of trials that a narrow guarantee needs."""
     band = field.model.field_.band(points, lipschitz, field.level, False)
     missing = field.model.field_.more_trials(points, WIDTH, lipschitz, field.level, False)
     head += ["guaranteed now", f"trials to guarantee ±{50 * WIDTH:.0f} points"]

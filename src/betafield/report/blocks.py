@@ -1,4 +1,4 @@
-"""What a page is made of: sections of texts, notes, figures, tables and code."""
+"""The parts of a page: sections of texts, notes, figures, tables and code."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Text(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Things to know, one an item; `tone` is "warning" or "good"."""
+    """Notes, one per item; `tone` is "warning" or "good"."""
 
     notes: list[Markup]
     tone: str = "warning"
     kind: str = "notes"
 
 
-# What a number is, the number, and more about it.
+# A label, the number, and a remark.
 Tile = tuple[str, str, Markup]
 
 
 class Tiles(NamedTuple):
-    """Numbers that come first."""
+    """Key figures."""
 
     tiles: list[Tile]
     kind: str = "tiles"
@@ -40,7 +40,7 @@ class Tiles(NamedTuple):
 class Table(NamedTuple):
     """A table; columns from `numeric` on are aligned to the right.
 
-    Where `folded`, it is opened by a click.
+    A `folded` table is opened by a click.
     """
 
     caption: Markup
@@ -52,14 +52,14 @@ class Table(NamedTuple):
 
 
 class View(NamedTuple):
-    """One of the pictures that a figure can show."""
+    """One of the alternative pictures in a figure."""
 
     label: str
     traces: list[Trace]
 
 
 class Figure(NamedTuple):
-    """A figure: its caption says in words what it shows."""
+    """A figure, with a caption that says in words what it shows."""
 
     name: str
     alt: str
@@ -70,12 +70,12 @@ class Figure(NamedTuple):
     kind: str = "figure"
 
     def data(self) -> dict[str, Any]:
-        """Return what the page's script draws."""
+        """Return the data for the page's script."""
         return {"views": [view.traces for view in self.views], "layout": self.layout}
 
 
 class Row(NamedTuple):
-    """Figures side by side, where there is room; `choices` switches the views of all of them."""
+    """Figures side by side, if there is room; `choices` switches the views of all of them."""
 
     figures: list[Figure]
     choices: list[str]
@@ -95,7 +95,7 @@ Block = Text | Notes | Tiles | Table | Row | Code
 
 
 class Section(NamedTuple):
-    """A heading, and what stands below it."""
+    """A heading, and the blocks below it."""
 
     name: str
     title: str
@@ -107,7 +107,7 @@ class Section(NamedTuple):
 
 
 def say(template: str, *values: Any, **named: Any) -> Markup:
-    """Return a sentence; what is filled in is escaped.
+    """Return a sentence with escaped values filled in.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def say(template: str, *values: Any, **named: Any) -> Markup:
 
 
 def name(text: Any) -> Markup:
-    """Return a name that came with the data, set apart from the words around it.
+    """Return a name from the data, set apart from the words around it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether what was predicted is what happened, on trials that were left out."""
+"""Whether predictions of held-out trials came true."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from betafield.observed import LeftOut, left_out, share_interval, why_not_left_o
 from betafield.report.blocks import Block, Figure, Notes, Section, Text, Trace, View, row, say
 from betafield.report.subject import Floats, Subject
 
-# Groups of predictions, and distances below which a deviation hardly matters: of all of them on
-# average, and of one.
+# The number of groups of predictions, and the deviations below which it hardly matters: the average
+# over all groups, and that of a single one.
 GROUPS, SMALL, LARGE = 10, 0.02, 0.05
-# Chance of so many groups outside their intervals below which chance is not the reason.
+# If so many groups are outside their intervals with a lower probability, it is not by chance.
 RARE = 0.01
 
 
 class Groups(NamedTuple):
-    """Trials with similar predictions: what was predicted, what came, and its interval."""
+    """Trials with similar predictions: the mean prediction, the share observed, its interval."""
 
     predicted: Floats
     share: Floats
@@ -32,7 +32,7 @@ class Groups(NamedTuple):
 
 
 def section(field: Subject) -> Section:
-    """Return how predictions of left-out trials came out."""
+    """Return a comparison of predictions with the outcomes of held-out trials."""
     title = "Calibration"
     why = why_not_left_out(field.model)
     if why is None:
@@ -44,9 +44,9 @@ def section(field: Subject) -> Section:
 
 
 def groups(found: LeftOut, level: float, n: int = GROUPS) -> Groups:
-    """Return up to n groups of about equally many trials, by what was predicted.
+    """Return up to n groups of about equally many trials, ordered by prediction.
 
-    Equal predictions are never parted.
+    Equal predictions are never separated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How likely the probability is above a level that was asked for: a curve or a map."""
+"""How likely the probability is above a given level: a curve or a map."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from betafield.report.blocks import Block, Figure, View, row, say
 from betafield.report.blocks import name as named
 from betafield.report.subject import Floats, Subject
 
-# Chances from which on it is known that π is above, or that it is not.
+# The chance from which π counts as known to be above the level, or not above it.
 SURE = 0.95
 
 
 def blocks(field: Subject) -> list[Block]:
-    """Return the figure, if a level was asked for and a feature differs between trials."""
+    """Return the figure, if a level is given and any feature varies."""
     if field.above is None or not field.varying:
         return []
     if len(field.varying) == 1:
@@ -69,7 +69,7 @@ def _alt(above: float) -> str:
 
 
 def _told(field: Subject, chance: Floats, above: float) -> Markup:
-    """Return over which shares of what is shown it is known to be above, or not to be."""
+    """Return over which shares of the domain shown π is known to be above, or not above."""
     parts = [say("How likely the probability is above {}.", words.percent(above))]
     for column, c in enumerate(field.outcomes):
         over, under = (

@@ -1,4 +1,4 @@
-"""Figures as plotly draws them: traces and layouts, plain data all of it."""
+"""Figures for plotly: traces and layouts as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betafield.report.subject import Belief
 
 Floats = npt.NDArray[np.float64]
 
-# Okabe and Ito's colours, told apart by colour-blind readers too.
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, RED, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, YELLOW, GREY = "#CC79A7", "#56B4E9", "#F0E442", "#7A7A7A"
 COLOURS = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, YELLOW, GREY]
@@ -22,7 +22,7 @@ NO_BOX = "<extra></extra>"
 
 
 def layout(x: str, y: str, height: int = 360, **more: Any) -> dict[str, Any]:
-    """Return a layout with named axes; names are drawn as they are."""
+    """Return a layout with named axes; names must be escaped already."""
     axis = {"automargin": True, "zeroline": False, "fixedrange": False, "ticks": "outside"}
     base: dict[str, Any] = {
         "height": height,
@@ -46,7 +46,7 @@ def layout(x: str, y: str, height: int = 360, **more: Any) -> dict[str, Any]:
 
 
 def probabilities(highest: float = 1.0) -> dict[str, Any]:
-    """Return the options of an axis of probabilities that reaches so high at least."""
+    """Return the options of an axis of probabilities that reaches at least this high."""
     top = 1.0 if highest > 0.5 else max(0.02, 1.15 * highest)
     return {"tickformat": ".0%" if top > 0.1 else ".1%", "range": [-0.02 * top, 1.02 * top]}
 
@@ -75,7 +75,7 @@ def guaranteed(x: list[float], low: Floats, high: Floats, label: str) -> list[Tr
 def curve(
     x: list[float], mean: Floats, told: list[Floats], colour: str, label: str, hover: str
 ) -> Trace:
-    """Return a line; `told` are the columns that its hover text speaks of."""
+    """Return a line; `told` are the columns of its hover text."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -89,7 +89,7 @@ def curve(
 
 
 def shares(bins: Binned, extent: float, label: str, hover: str) -> Trace:
-    """Return shares of trials with the ends of their intervals, a marker a bin."""
+    """Return shares of trials with the ends of their intervals, one marker per bin."""
     some = bins.trials > 0
     share, low, high = bins.share[some], bins.low[some], bins.high[some]
     return {
@@ -129,7 +129,7 @@ def heatmap(
     hover: str,
     limits: tuple[float, float],
 ) -> Trace:
-    """Return a map of values z, of shape (len(y), len(x)); `told` are as `z`."""
+    """Return a map of values z, of shape (len(y), len(x)); `told` has arrays of that shape."""
     bar: dict[str, Any] = {
         "orientation": "h",
         "thickness": 12,
@@ -199,7 +199,7 @@ def bars(x: list[float], heights: Floats, widths: float, colour: str, hover: str
 
 
 def told_columns(belief: Belief, column: int, n_near: Floats) -> list[Floats]:
-    """Return low, high and trials near: what hover texts speak of."""
+    """Return low, high and trials near: the columns of hover texts."""
     return [belief.low[:, column], belief.high[:, column], n_near]
 
 

@@ -1,4 +1,4 @@
-"""Where the probability reaches one half along the one feature that varies: a bar, a sentence."""
+"""Where the probability reaches one half along the only feature that varies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from betafield.answers.threshold import Threshold
     from betafield.report.subject import Subject
 
-# The probability, the draws by which it is found, and their seed: a report is always the same.
+# The level, the number of draws, and their seed, fixed so that a report is reproducible.
 LEVEL, SIZE, SEED = 0.5, 1_000, 0
 
 
 def threshold(field: Subject) -> Threshold | None:
-    """Return where it is one half; None if that is nowhere, or if there is no such curve."""
+    """Return where the probability is one half; None if nowhere, or if there is no such curve."""
     if not field.is_smooth or len(field.model.classes_) != 2 or len(field.varying) != 1:
         return None
     k = field.varying[0]

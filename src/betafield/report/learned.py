@@ -16,13 +16,13 @@ from betafield.report.blocks import name as named
 from betafield.report.subject import Belief, Floats, Subject
 from betafield.report.summary import place
 
-# Features with a curve of their own, bins of raw data, rows of a table beside a curve, cells of one
-# beside a map, and places up to which a map shows each.
+# Features with a curve of their own, bins of raw data, rows of the table of a curve, cells along a
+# side of the table of a map, and the number of places up to which a map marks them.
 MOST_CURVES, BINS, ROWS, SIDE, DOTS = 12, 20, 11, 5, 400
 
 
 def section(field: Subject) -> Section:
-    """Return the figures of the field itself."""
+    """Return the figures of the field."""
     d = len(field.varying)
     if d == 0:
         text = "All trials were made at one place, so there is nothing to draw: see the summary."
@@ -73,7 +73,7 @@ def _both(field: Subject, i: int, j: int) -> tuple[Markup, Markup]:
 
 
 def _raw(field: Subject) -> Markup:
-    """Return what is said of raw data beside a curve."""
+    """Return the remark on raw data beside a curve."""
     if _shows_raw(field):
         return say(
             "Marks are shares of the trials themselves, in up to {} bins, with {} Clopper-Pearson "
@@ -113,13 +113,13 @@ def _curve(field: Subject, k: int, name: str, height: int) -> Figure:
     )
     drawn["shapes"] = figures.shades(x, n_near == 0)
     if len(views) == 1:
-        drawn["hovermode"] = "x"  # a curve answers wherever above or below it is pointed at
+        drawn["hovermode"] = "x"  # the hover text of a curve shows at any height
     alt = f"Probability along {words.short(field.names[k])}, with intervals"
     return Figure(name, alt, _told_curve(field, k, points, belief, n_near), views, drawn)
 
 
 def _digits(field: Subject, k: int) -> dict[str, object]:
-    """Return how exactly coordinates of a feature are told."""
+    """Return the precision of a feature's coordinates."""
     decimals = words.places_after_point(float(field.extents[k]))
     return {"hoverformat": f",.{max(decimals, 0)}~f"} if -9 <= decimals <= 9 else {}
 
@@ -171,7 +171,7 @@ def _shares(field: Subject, k: int, outcome: int) -> Trace:
 
 
 def _hover(field: Subject, k: int, label: str) -> str:
-    """Return what is shown where a curve is pointed at."""
+    """Return the hover text of a curve."""
     return (
         f"{words.drawn(field.names[k])} %{{x}}<br>"
         f"<b>P({words.drawn(label, 20)}) %{{y:.1%}}</b>{credible_hover(field)}"
@@ -179,7 +179,7 @@ def _hover(field: Subject, k: int, label: str) -> str:
 
 
 def credible_hover(field: Subject) -> str:
-    """Return the lines of interval and trials near, from columns 0 to 2."""
+    """Return the hover lines of interval and trials near, from columns 0 to 2."""
     level = words.drawn(words.level_name(field.level))
     near = f"<br>trials near %{{customdata[2]:{_whole(field)}}}"
     return _span_hover(f"{level} interval", 0) + near
@@ -190,12 +190,12 @@ def _span_hover(label: str, first: int) -> str:
 
 
 def _whole(field: Subject) -> str:
-    """Return how plotly writes numbers of trials."""
+    """Return plotly's format for numbers of trials."""
     return ",.0f" if float(field.model.n_trials_).is_integer() else ",.1f"
 
 
 def _told_curve(field: Subject, k: int, points: Floats, belief: Belief, n_near: Floats) -> Markup:
-    """Return in words how each outcome goes along a feature."""
+    """Return in words how the probability of each outcome changes along a feature."""
     parts = []
     for column, c in enumerate(field.outcomes):
         mean, at = belief.mean[:, column], points[:, k]
@@ -245,7 +245,7 @@ def _cell(belief: Belief, i: int, column: int) -> list[str]:
 
 
 def _maps(field: Subject, i: int, j: int) -> Row:
-    """Return the map of the mean beside that of the uncertainty."""
+    """Return the map of the mean beside the map of the uncertainty."""
     n = field.cells
     points = field.across(i, j, n)
     belief, n_near = field.believe(points), field.n_near(points)
@@ -256,7 +256,7 @@ def _maps(field: Subject, i: int, j: int) -> Row:
         mean, width = _map_traces(field, (i, j), belief, n_near, column)
         means.append(View(label, mean))
         widths.append(View(label, width))
-    # With heatmaps plotly puts short titles between the labels of ticks, unless told to stay off.
+    # With heatmaps, plotly puts short titles between tick labels unless a standoff is set.
     below = {"title": {"text": axes[0], "standoff": 38}, **_digits(field, i)}
     drawn = figures.layout(*axes, 460, margin={"t": 72}, xaxis=below, yaxis=_digits(field, j))
     level = words.level_name(field.level)
@@ -307,7 +307,7 @@ def _map_traces(
 
 
 def _limits(values: Floats) -> tuple[float, float]:
-    """Return the ends of a colour scale: full twentieths around all values."""
+    """Return the ends of a colour scale: multiples of 0.05 around all values."""
     low, high = np.floor(values.min() * 20) / 20, np.ceil(values.max() * 20) / 20
     return float(low), float(max(high, low + 0.05))
 
@@ -338,7 +338,7 @@ def _told_map(field: Subject, points: Floats, belief: Belief) -> Markup:
 
 
 def _map_table(field: Subject, i: int, j: int) -> Table:
-    """Return a coarse map in numbers, of the first outcome shown."""
+    """Return a coarse map of the first outcome in numbers."""
     points = field.across(i, j, SIDE)
     belief = field.believe(points)
     texts = [say("{}<br><small>{}</small>", *_cell(belief, r, 0)) for r in range(len(points))]

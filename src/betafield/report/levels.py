@@ -1,4 +1,4 @@
-"""Who differs: the levels of categories, by how much, and how sure that is."""
+"""Which levels of categories differ, by how much, and how certain that is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from betafield.answers.levels import Differences, differences
 from betafield.report.blocks import Block, Table, Text, name, say
 from betafield.report.subject import Subject
 
-# Levels up to which a column has a table, and rows that it has.
+# Columns with more levels have no table; the number of rows in a table.
 MOST_LEVELS, ROWS = 1_000, 20
 
 

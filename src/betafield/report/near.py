@@ -1,4 +1,4 @@
-"""How near is near: what answers are made of, and how far it reaches, in the user's units."""
+"""The components of answers, and how far they reach in the user's units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _marked(said: Sentence) -> Markup:
 
 
 def _counted(field: Subject) -> Markup:
-    """Return which trials are called near on this page."""
+    """Return which trials count as near on this page."""
     if not field.is_smooth:
         return Markup("On this page, trials are near if they are within the window.")
     return say(
@@ -53,7 +53,7 @@ def _counted(field: Subject) -> Markup:
 
 
 def _components(field: Subject) -> Table:
-    """Return what answers are made of, with weights and reaches."""
+    """Return the components, with weights and reaches."""
     shown = field.varying[:MOST_COLUMNS]
     found = components.listed(field.model.field_)
     head = ["what", "weight", *(f"± {words.short(field.names[k])}" for k in shown)]

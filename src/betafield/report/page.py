@@ -1,4 +1,4 @@
-"""The page: all sections, in a template that escapes whatever came from data."""
+"""The page: all sections, in a template that escapes everything that came from data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rendered(model: SmoothBetaClassifier, asked: recipe.Asked) -> str:
 
 
 def sections(field: Subject, asked: recipe.Asked) -> list[Section]:
-    """Return all sections in their order."""
+    """Return all sections in order."""
     return [
         summary.section(field),
         learned.section(field),
@@ -56,7 +56,7 @@ def sections(field: Subject, asked: recipe.Asked) -> list[Section]:
 
 
 def _title(field: Subject) -> str:
-    """Return a heading made of names."""
+    """Return a heading made from the names of outcomes and features."""
     what = words.listed(words.short(field.outcome_name(c)) for c in field.outcomes)
     where = words.listed([words.short(name) for name in field.names[:4]])
     more = " and more" if len(field.names) > 4 else ""
@@ -73,7 +73,7 @@ def _template() -> Template:
 
 
 def _plotly() -> str:
-    """Return plotly's script, which is part of the page."""
+    """Return plotly's script, which is embedded in the page."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())

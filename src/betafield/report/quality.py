@@ -1,4 +1,4 @@
-"""Data quality: repeats, gaps, balance, weights and contexts, with warnings in plain words."""
+"""Data quality: repeats, gaps, balance, weights and contexts, with plain warnings."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import betafield.report.words as words
 from betafield.report.blocks import Block, Notes, Section, Table, Text, name, say
 from betafield.report.subject import Floats, Subject
 
-# Cells of the search for gaps along a side, and what is worth a warning.
+# Cells per side in the search for gaps, and the limits for warnings.
 SIDE = 24
 FEW_TRIALS, RARE_SHARE, RARE_TRIALS, GAP, MANY_FEATURES = 100, 0.01, 20, 0.1, 6
 EMPTY, MOST_FEATURES = 0.05, 30
 
 
 class Gap(NamedTuple):
-    """A box without any trial: (feature, low, high) of each side, and its share of the domain."""
+    """A box without trials: (feature, low, high) per side, and its share of the domain."""
 
     sides: list[tuple[int, float, float]]
     share: float
 
 
 def section(field: Subject) -> Section:
-    """Return what the trials themselves are like."""
+    """Return a description of the trials."""
     gap = largest_gap(field)
     warnings = _warnings(field, gap)
     good = Markup("Nothing stands out: no large gaps, no rare class, no constant feature.")
@@ -85,7 +85,7 @@ def _told_gap(field: Subject, gap: Gap) -> Markup:
 
 
 def _kinds(field: Subject) -> list[list[Any]]:
-    """Return what is known of weights and contexts."""
+    """Return facts about weights and contexts."""
     model = field.model
     seen = model.field_.totals
     rows: list[list[Any]] = [["Fractional weights", "yes" if _has_fractions(field) else "no"]]
@@ -143,7 +143,7 @@ def _features(field: Subject) -> Table:
 
 
 def _different(values: Floats) -> int:
-    """Return how many different values there are, those apart by rounding alone being one."""
+    """Return the number of distinct values, up to rounding errors."""
     ordered = np.sort(values)
     step = 1e-12 * max(float(np.abs(ordered[[0, -1]]).max()), float(np.ptp(ordered)))
     return int(1 + np.count_nonzero(np.diff(ordered) > step))
@@ -153,11 +153,11 @@ def _different(values: Floats) -> int:
 
 
 def largest_gap(field: Subject) -> Gap | None:
-    """Return the largest region without trials; None where all trials share one place.
+    """Return the largest region without trials; None if all trials share one place.
 
-    Along one feature it is the widest distance between neighbours, ends of the domain included.
-    Of more features, the two most relevant are cut into cells, and it is the largest rectangle of
-    empty ones, whatever the other features.
+    Along one feature it is the widest gap between neighbours, including the ends of the domain.
+    With more features, the two most relevant ones are cut into cells, and it is the largest
+    rectangle of cells that are empty whatever the other features.
     """
     if not field.varying:
         return None
@@ -226,7 +226,7 @@ def _warnings(field: Subject, gap: Gap | None) -> list[Markup]:
 
 
 def _is_worth_a_warning(field: Subject, gap: Gap) -> bool:
-    """Return whether a gap is more than the distance of evenly spaced places."""
+    """Return whether a gap is larger than the distance between evenly spaced places."""
     return gap.share > 3.0 / max(len(field.seen.points), 1) or len(field.varying) > 1
 
 

@@ -1,4 +1,4 @@
-"""How to make the same model and the same page again."""
+"""How to reproduce the model and the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "plotly", "jinja2")
 
 
 class Asked(NamedTuple):
-    """What the page was asked for."""
+    """The arguments of the page."""
 
     title: str | None
     level: float
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 def section(field: Subject, asked: Asked) -> Section:
-    """Return command, code, versions and a fingerprint of the trials."""
+    """Return the command, code, versions and a fingerprint of the trials."""
     blocks: list[Block] = []
     if asked.command is not None:
         blocks.append(Code("The command", asked.command))
@@ -44,7 +44,7 @@ def section(field: Subject, asked: Asked) -> Section:
 def code(field: Subject, asked: Asked) -> str:
     """Return Python code that makes the same model and page, given the same trials.
 
-    It is what `repr` says of each parameter, so no name can end a line or a text.
+    Every parameter is written with `repr`, so no name can end a line or a string early.
     """
     source = "" if asked.source is None else f"# The trials: {asked.source!a}\n"
     return (
@@ -55,7 +55,7 @@ def code(field: Subject, asked: Asked) -> str:
 
 
 def constructor(model: Any) -> str:
-    """Return the call that makes the model, with all parameters that are not the usual ones.
+    """Return the call that makes the model, with all parameters that are not defaults.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def _columns(field: Subject) -> str:
 
 
 def _learning(field: Subject) -> str:
-    """Return the line that learns: counts where classes are 0 and 1, else outcomes."""
+    """Return the line that fits the model."""
     X = "trials[features]" if hasattr(field.model, "feature_names_in_") else "X"
     extra = ", context=context" if field.distorted else ""
     classes = ascii(field.model.classes_.tolist())
@@ -111,7 +111,7 @@ def _made_with(field: Subject, asked: Asked) -> Table:
 
 
 def fingerprint(field: Subject) -> str:
-    """Return a SHA-256 of names, classes, places and their trials: equal for equal trials."""
+    """Return a SHA-256 of names, classes, places and trials: equal for equal trials."""
     digest = hashlib.sha256()
     digest.update(ascii([field.names, field.model.classes_.tolist()]).encode())
     order, counts = np.argsort(field.model.field_.classes), field.seen.counts

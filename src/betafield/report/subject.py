@@ -1,4 +1,4 @@
-"""What a model believes over its domain, asked once and shared by all sections."""
+"""The posterior of a model over its domain, computed once and shared by all sections."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Points of a curve, cells along a side of a map, and points that stand for a domain of more
-# dimensions (as a power of 2) or for the places of trials.
+# Points of a curve, cells along a side of a map, and points that represent a domain of more
+# dimensions (as a power of 2) or the places of trials.
 CURVE, CELLS, SPREAD, PLACES = 300, 60, 11, 2000
-# Classes that figures show, and those beyond which maps get coarser.
+# The number of classes that figures show, and the number above which maps are coarser.
 MOST_OUTCOMES, MANY_OUTCOMES = 8, 3
 
 
 class Belief(NamedTuple):
-    """Posteriors at some points, a column an outcome: one of two classes, or all of more."""
+    """Posteriors at points, one column per outcome: one if there are two classes, else all."""
 
     mean: Floats
     low: Floats
@@ -43,23 +43,23 @@ class Belief(NamedTuple):
         return self.high - self.low
 
     def taken(self, index: npt.NDArray[np.intp]) -> Belief:
-        """Return those of some points."""
+        """Return the posteriors at some of the points."""
         return Belief(*(each[index] for each in self))
 
 
 class Subject:
-    """A model with what a report asks of it.
+    """A model with the queries of a report.
 
     Parameters
     ----------
     model : SmoothBetaClassifier
-        Fitted.
+        A fitted model.
     level : float
-        Of all intervals.
+        The level of all intervals.
     lipschitz : float or None
-        L, where guaranteed intervals are wanted too.
+        L, if guaranteed intervals are wanted too.
     above : float or None
-        The level of which is told how likely the probability is above it.
+        A level; the report shows how likely the probability is above it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Subject:
         lipschitz: float | None = None,
         above: float | None = None,
     ) -> None:
-        # As it is now, whatever another thread teaches it meanwhile.
+        # A copy, because another thread may teach the model meanwhile.
         self.model = copy.copy(model)
         self.level = level
         self.lipschitz = lipschitz
@@ -82,15 +82,15 @@ class Subject:
 
     @cached_property
     def seen(self) -> Observed:
-        """What was observed, by place."""
+        """The observed outcomes, by place."""
         return observed(self.model)
 
     @cached_property
     def varying(self) -> list[int]:
-        """The features that differ between trials, the most relevant first.
+        """The features that differ between trials, most relevant first.
 
-        Features whose levels have effects come first, whatever their length scale. Of equals, the
-        one along which the probability changes more.
+        Features whose levels have effects come first, whatever their length scale. Ties go to the
+        feature along which the probability changes more.
         """
         relevance, found = self.model.relevance_.copy(), self._differing
         if len(found) < 2:
@@ -105,7 +105,7 @@ class Subject:
 
     @cached_property
     def swing(self) -> dict[int, float]:
-        """How much the mean changes along each feature that differs, others at their median."""
+        """How much the mean changes along each feature that varies, others at their median."""
         each = {k: self.believe(self.along(k)).mean for k in self._differing}
         return {k: float(np.ptp(mean, axis=0).max()) for k, mean in each.items()}
 
@@ -120,7 +120,7 @@ class Subject:
 
     @cached_property
     def is_smooth(self) -> bool:
-        """Whether the model has a process, and not the paper's windows."""
+        """Whether the model has a process, as opposed to the paper's windows."""
         return isinstance(self.model.field_, SmoothField)
 
     @property
@@ -131,7 +131,7 @@ class Subject:
 
     @cached_property
     def outcomes(self) -> list[int]:
-        """The classes whose probability is shown: of two the success, of more the most frequent."""
+        """The classes whose probability is shown: the success of two, or the most frequent."""
         k = len(self.model.classes_)
         if k == 2 or self.seen.counts is None:
             return [1]
@@ -139,7 +139,7 @@ class Subject:
         return sorted(int(i) for i in by_size)
 
     def outcome_name(self, c: int) -> str:
-        """Return what is called an outcome: the class, or success where classes are 0 and 1."""
+        """Return the name of an outcome: its class; classes 0 and 1 are failure and success."""
         classes = self.model.field_.classes
         if len(classes) == 2 and classes.dtype.kind in "buif" and classes.tolist() == [0, 1]:
             return ("failure", "success")[c]
@@ -147,18 +147,18 @@ class Subject:
 
     @property
     def distorted(self) -> bool:
-        """Whether the model learned from contexts, and so tells π."""
+        """Whether the model learned from contexts, so that it estimates π without distortion."""
         return bool(self.model.field_.totals.distorted)
 
     def coordinate(self, k: int, value: float) -> str:
-        """Return a coordinate of feature k."""
+        """Return a formatted coordinate of feature k."""
         return words.coordinate(float(value), float(self.extents[k]))
 
     # Points.
 
     @cached_property
     def median(self) -> Floats:
-        """The median of the trials, a feature at a time; of categories the commonest level."""
+        """The median of the trials per feature; the most common level of categories."""
         known = self.model.field_.features.categories.columns
         return np.array(
             [
@@ -170,7 +170,7 @@ class Subject:
     def axis(self, k: int, n: int, ends: bool = True) -> Floats:
         """Return n coordinates of feature k: from end to end, or the middles of n cells.
 
-        Where levels have effects of their own, the levels nearest to these.
+        If its levels have effects of their own, these are moved to the nearest levels.
         """
         low, high = self.bounds[k]
         steps = np.linspace(0.0, 1.0, n) if ends else (np.arange(n) + 0.5) / n
@@ -215,36 +215,36 @@ class Subject:
 
     @cached_property
     def places(self) -> npt.NDArray[np.intp]:
-        """Some places of trials, evenly over all trials: the numbers of their rows in `seen`."""
+        """Some places of trials, sampled evenly: the numbers of their rows in `seen`."""
         if len(self.seen.trials) <= PLACES:
             return np.arange(len(self.seen.trials))
         return np.unique(survey.evenly(self.seen.trials, PLACES))
 
-    # Beliefs.
+    # Posteriors.
 
     def believe(self, points: Floats) -> Belief:
-        """Return what is believed at some points, a column an outcome."""
+        """Return the posterior at points, one column per outcome."""
         posterior = self.model.field_.posterior(points)
         mean, var = posterior.mean(), posterior.var()
         return _columns(self.outcomes, mean, *posterior.interval(self.level), var)
 
     def exceeding(self, points: Floats, above: float) -> Floats:
-        """Return how likely the probability is above a level, a column an outcome."""
+        """Return how likely the probability is above a level, one column per outcome."""
         chance = self.model.field_.posterior(points).prob_above(above)
         return chance[:, None] if chance.ndim == 1 else chance[:, self.outcomes]
 
     @cached_property
     def of_domain(self) -> Belief:
-        """What is believed over the domain."""
+        """The posterior over the domain."""
         return self.believe(self.domain)
 
     @cached_property
     def of_places(self) -> Belief:
-        """What is believed where trials were made."""
+        """The posterior at places of trials."""
         return self.believe(self.seen.points[self.places])
 
     def of_all(self) -> Belief:
-        """Return what is believed of one probability for all trials, wherever they were made."""
+        """Return the posterior of a single probability for all trials, wherever they were made."""
         posterior = self._of_all()
         ends = posterior.interval(self.level)
         return _columns(self.outcomes, posterior.mean(), *ends, posterior.var())
@@ -253,16 +253,16 @@ class Subject:
         return self.model.field_.posterior_of_all(self.median[None])
 
     def guaranteed(self, points: Floats) -> tuple[Floats, Floats] | None:
-        """Return guaranteed intervals at some points, where they are wanted."""
+        """Return guaranteed intervals at points; None if they are not wanted."""
         if self.lipschitz is None:
             return None
         return self.model.field_.band(points, self.lipschitz, self.level, False)
 
     def n_near(self, points: Floats) -> Floats:
-        """Return how many trials are near some points: in the window, or in one by theory."""
+        """Return how many trials are near points: in the window, or one of theoretical width."""
         return self.model.field_.n_near(points)
 
 
 def _columns(outcomes: Sequence[int], *values: Floats) -> Belief:
-    """Return arrays (m,) or (m, K) as columns of the outcomes."""
+    """Return arrays (m,) or (m, K) as one column per outcome."""
     return Belief(*(v[:, None] if v.ndim == 1 else v[:, list(outcomes)] for v in values))

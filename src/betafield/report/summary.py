@@ -1,4 +1,4 @@
-"""The first section: what there is to know, in numbers and words."""
+"""The first section: a summary in numbers and words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import betafield.report.words as words
 from betafield.report.blocks import Block, Section, Table, Text, Tile, Tiles, name, say
 from betafield.report.subject import Belief, Floats, Subject
 
-# Coordinates of a place that are spelled out.
+# The largest number of coordinates given for a place.
 SPELLED = 4
 
 
 def section(field: Subject) -> Section:
-    """Return the numbers that come first."""
+    """Return the key figures."""
     blocks: list[Block] = [Text(_opening(field))]
     if len(field.outcomes) == 1:
         blocks += [Tiles([*_sizes(field), _overall(field)]), Tiles(_ends(field))]
@@ -33,7 +33,7 @@ def place(field: Subject, point: Floats) -> Markup:
 
 
 def _told(field: Subject) -> list[int]:
-    """Return the features that say where a place is, in the order of the data."""
+    """Return the features that describe a place, in the order of the data."""
     return sorted(field.varying[:SPELLED])
 
 
@@ -92,7 +92,7 @@ def _ends(field: Subject) -> list[Tile]:
 
 
 def _table(field: Subject) -> Table:
-    """Return the same of several classes, one per row."""
+    """Return the same for several classes, one per row."""
     overall, (points, belief) = field.of_all(), _candidates(field)
     rows: list[list[Any]] = []
     for column, c in enumerate(field.outcomes):
@@ -110,7 +110,7 @@ def _both(number: str, ends: str) -> Markup:
 
 
 def _candidates(field: Subject) -> tuple[Floats, Belief]:
-    """Return points among which to look: in many dimensions, only where trials were made."""
+    """Return points to search for the extremes: with over two features, only places of trials."""
     if len(field.varying) > 2:
         return field.seen.points[field.places], field.of_places
     return field.domain, field.of_domain

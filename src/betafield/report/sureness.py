@@ -1,4 +1,4 @@
-"""How sure: how wide the intervals are, over the domain and where trials were made."""
+"""How wide the intervals are, over the domain and at the places of trials."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import betafield.report.words as words
 from betafield.report.blocks import Figure, Row, Section, Table, Text, View, row, say
 from betafield.report.subject import Floats, Subject
 
-# Half widths of intervals that people ask for, and bars of the figure.
+# Half widths of intervals in the table, and bars of the figure.
 HALVES, BARS = (0.01, 0.02, 0.05, 0.1, 0.2), 25
 
 
 def section(field: Subject) -> Section:
-    """Return how much of the domain is known how well."""
+    """Return how well the probability is known over how much of the domain."""
     domain, places = (b.width.max(axis=1) for b in (field.of_domain, field.of_places))
     return Section(
         "sure",
@@ -39,7 +39,7 @@ def _told(field: Subject, widths: Floats) -> Markup:
 
 
 def _within(widths: Floats, half: float) -> float:
-    """Return the share of intervals that reach no further than so much to either side."""
+    """Return the share of intervals with at most this half width."""
     return float(np.mean(widths <= 2.0 * half))
 
 
@@ -53,7 +53,7 @@ def _shares(domain: Floats, places: Floats) -> Table:
 
 
 def _bars(field: Subject, widths: Floats) -> Row:
-    """Return how interval widths are spread over the domain."""
+    """Return the distribution of interval widths over the domain."""
     top = max(float(np.ceil(widths.max() * 20) / 20), 0.05)
     counts, edges = np.histogram(widths, bins=BARS, range=(0.0, top))
     middles = 0.5 * (edges[1:] + edges[:-1])

@@ -1,4 +1,4 @@
-"""How numbers, names and places are written: for people, and safely for a page."""
+"""Formatting of numbers, names and places: readable, and safe in a page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-# Characters of a name that fit beside an axis, and into a column's head.
+# Characters of a name that fit beside an axis, or into the head of a column.
 SHORT = 32
-# Directions of letters that could turn the text around them.
+# Bidirectional classes of characters that could reorder the text around them.
 TURNING = {"R", "AL", "RLE", "RLO", "LRE", "LRO", "PDF", "RLI", "LRI", "FSI", "PDI"}
 
 
 def number(value: float) -> str:
-    """Return a number of the user's with four digits: 1234.5 is 1,234.
+    """Return a number with four significant digits: 1234.5 is 1,234.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def number(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number of trials: whole, or with one digit of a fraction.
+    """Return a number of trials: whole, or with one decimal.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def counted(value: float, one: str, many: str | None = None) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, never rounded to none or all that is not.
+    """Return a share in per cent, rounded to 0 or 100 % only if it is exactly that.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def span(low: float, high: float) -> str:
 
 
 def level_name(level: float) -> str:
-    """Return a level as people say it: 0.95 is 95 %."""
+    """Return a level in per cent: 0.95 is 95 %."""
     return f"{level * 100:.6g} %"
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Return parts as one says them.
+    """Return parts as an enumeration.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def shown(name: Any) -> str:
-    r"""Return a name on one line, what cannot be seen shown by its code.
+    r"""Return a name on one line, with invisible characters shown as codes.
 
     Examples
     --------
@@ -123,13 +123,13 @@ def short(name: Any, most: int = SHORT) -> str:
 
 
 def isolated(text: str) -> str:
-    """Return text whose direction of writing does not reach what stands around it."""
+    """Return text whose writing direction does not affect the text around it."""
     turns = any(unicodedata.bidirectional(c) in TURNING for c in text)
     return f"\u2068{text}\u2069" if turns else text
 
 
 def drawn(name: Any, most: int = SHORT) -> str:
-    """Return a name for plotly, which reads tags, entities and %{...} in all its texts.
+    """Return a name for plotly, which interprets tags, entities and %{...} in all texts.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def drawn(name: Any, most: int = SHORT) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return JSON that no script element can end at, and that is ASCII.
+    r"""Return JSON in ASCII that cannot end a script element.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def script_json(value: Any) -> str:
 
 
 def rounded(values: Any, digits: int = 4) -> Any:
-    """Return an array as nested lists of rounded numbers, None for what is no number.
+    """Return an array as nested lists of rounded numbers, with None for NaN and infinities.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def rounded(values: Any, digits: int = 4) -> Any:
 
 
 def places_after_point(extent: float, digits: int = 4) -> int:
-    """Return the decimals by which places within such an extent are told apart.
+    """Return the decimals that tell places within this extent apart.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def places_after_point(extent: float, digits: int = 4) -> int:
 
 
 def coordinate(value: float, extent: float) -> str:
-    """Return a coordinate, as exact as the extent of its feature asks for.
+    """Return a coordinate, as precise as the extent of its feature requires.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def coordinate(value: float, extent: float) -> str:
 
 
 def coordinates(values: Any, extent: float) -> list[float]:
-    """Return coordinates for a figure, rounded well below what an eye can tell.
+    """Return coordinates for a figure, rounded to well below what is visible.
 
     Examples
     --------

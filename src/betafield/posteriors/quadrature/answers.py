@@ -1,4 +1,4 @@
-"""Answers for all rows, one after the other: the two kernels that `Contextual` calls."""
+"""Answers for all rows, one by one: the two kernels that `Contextual` calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 @kernel
 def _room(columns: int, shifts: int, polynomials: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return terms, nodes, small and state for one row after the other."""
+    """Return work arrays (terms, nodes, small, state) that are reused for each row."""
     terms = np.empty((4, max(columns, shifts, polynomials)))
     return terms, np.empty((9, NODES)), np.empty(SMALL), np.empty(8)
 
@@ -45,7 +45,7 @@ def answer_moments(
     values: Floats,
     out: Floats,
 ) -> None:
-    """Write moments, (k, m): mean and variance, also of polynomials, or E binom θ^k (1−θ)^(p−k)."""
+    """Write moments (k, m): mean and variance, of polynomials too, or E binom θ^k (1−θ)^(p−k)."""
     terms, nodes, small, state = _room(amounts.shape[1], trials.shape[1], repeats.shape[1])
     for row in range(alpha.size):
         parts = amounts[row], first, factors[row], trials[row], repeats[row]
@@ -75,7 +75,7 @@ def answer_points(
     values: Floats,
     out: Floats,
 ) -> None:
-    """Write (k, m) densities, tails or quantiles of (k, m) values."""
+    """Write (k, m) densities, tails or quantiles at (k, m) values."""
     terms, nodes, small, state = _room(amounts.shape[1], trials.shape[1], repeats.shape[1])
     for row in range(alpha.size):
         parts = amounts[row], first, factors[row], trials[row], repeats[row]

@@ -1,8 +1,8 @@
-"""The log-density of a row: what it is made of, its values and slopes, and its modes.
+"""The log-density of a row: its terms, its values and slopes, and its modes.
 
-ℓ' is looked at on the lattice of trials, where every φ'(u + s_j) stands in a table, and the cells
-are halved until one is left in which it changes its sign. With polynomials there may be several
-modes, and all cells are looked at.
+ℓ' is evaluated on the lattice of trials, where every φ'(u + s_j) is in a table, and bisection finds
+the cell in which it changes sign. With polynomials there may be several modes, so all cells are
+examined.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def prepared(
     terms: Floats,
     state: Floats,
 ) -> None:
-    """Gather what of a row is not 0, so that columns of zeros at the ends change nothing."""
+    """Gather the non-zero terms of a row, so that columns of zeros at the ends change nothing."""
     rest, high, shifts = beta, beta, 0
     start, stop = 0, amounts.size
     while start < stop and amounts[start] == 0.0:
@@ -106,7 +106,7 @@ def polynomial_slope(polys: Floats, k: int, e: float) -> float:
 
 @kernel
 def _slope_elsewhere(terms: Floats, state: Floats, e: float) -> float:
-    """ℓ' but for what the lattice and the polynomials add."""
+    """Return ℓ' without the terms of the lattice and the polynomials."""
     slope = (state[ALPHA] - state[REST] * e) / (1.0 + e)
     for k in range(int(state[SHIFTS])):
         x = terms[1, k] * e
@@ -116,7 +116,7 @@ def _slope_elsewhere(terms: Floats, state: Floats, e: float) -> float:
 
 @kernel
 def direct(terms: Floats, polys: Floats, state: Floats, u: float) -> tuple[float, float]:
-    """ℓ and ℓ' at any u, plainly: slow, and good to rounding of the largest term."""
+    """Return ℓ and ℓ' at any u, directly: slow, and accurate to rounding of the largest term."""
     e = math.exp(min(max(u, -300.0), 300.0))
     # α u − n φ(u), without cancellation.
     value = -state[ALPHA] * _softplus(-u) - state[REST] * _softplus(u)
@@ -129,7 +129,7 @@ def direct(terms: Floats, polys: Floats, state: Floats, u: float) -> tuple[float
         value += terms[2, k] * _softplus(u + math.log(terms[1, k]))
     for k in range(int(state[POLYNOMIALS])):
         if terms[3, k] != 0.0:
-            # Beyond e's range the polynomial is its first or last term.
+            # Where e overflows, the polynomial equals its first or last term.
             beyond = max(u - 300.0, 0.0) * polys[k, 3]
             value += terms[3, k] * (log_polynomial(polys, k, e) + beyond)
             slope += terms[3, k] * polynomial_slope(polys, k, e)
@@ -143,14 +143,14 @@ def _softplus(x: float) -> float:
 
 @inlined
 def expit(x: float) -> float:
-    """1/(1 + e^−x)."""
+    """Return 1/(1 + e^−x)."""
     e = math.exp(-abs(x))
     return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
 
 
 @kernel
 def _slope(terms: Floats, polys: Floats, table: Floats, state: Floats, cell: int) -> float:
-    """ℓ' at a point of the lattice."""
+    """Return ℓ' at a point of the lattice."""
     columns, at = int(state[COLUMNS]), SLOPES + EDGE + cell + int(state[FIRST])
     a, b, c, d, j = 0.0, 0.0, 0.0, 0.0, 0
     while j + 4 <= columns:
@@ -171,7 +171,7 @@ def _slope(terms: Floats, polys: Floats, table: Floats, state: Floats, cell: int
 
 @kernel
 def only_mode(terms: Floats, polys: Floats, table: Floats, small: Floats, state: Floats) -> None:
-    """Halve the cells until one is left: ℓ' is positive before it and not after."""
+    """Bisect down to one cell: ℓ' is positive before it and not after."""
     low, high = -CELLS, CELLS
     before, after = state[LOW], -state[HIGH]
     while high - low > 1:
@@ -196,7 +196,7 @@ def _note_mode(
     after: float,
     mode: int,
 ) -> None:
-    """Keep of a mode its cell, the curvature around it and about where it is."""
+    """Store a mode's cell, the curvature around it, and its approximate place."""
     fall = before - after
     curvature = max(fall, _slope(terms, polys, table, state, cell - 1) - before)
     curvature = max(curvature, after - _slope(terms, polys, table, state, cell + 2)) / STEP
@@ -207,7 +207,7 @@ def _note_mode(
 
 @kernel
 def all_modes(terms: Floats, polys: Floats, table: Floats, small: Floats, state: Floats) -> int:
-    """Find every cell in which ℓ' falls through 0; with heights, if there are several."""
+    """Find every cell in which ℓ' falls through 0; with heights if there are several."""
     modes, before = 0, state[LOW]
     for cell in range(-CELLS, CELLS):
         after = _slope(terms, polys, table, state, cell + 1)
@@ -225,7 +225,7 @@ def all_modes(terms: Floats, polys: Floats, table: Floats, small: Floats, state:
 
 @kernel
 def _climb(terms: Floats, polys: Floats, small: Floats, state: Floats, mode: int) -> None:
-    """Find the height of a mode by halving its cell."""
+    """Find the height of a mode by bisection of its cell."""
     low = small[CELL + mode] * STEP
     high = low + STEP
     for _ in range(40):

@@ -1,6 +1,6 @@
 """Moments: sums over nodes.
 
-The integrand is smooth and vanishes at both ends, so the trapezoid rule errs by about
+The integrand is smooth and vanishes at both ends, so the error of the trapezoid rule is about
 e^−(2π²σ²/h²).
 """
 
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 @kernel
 def _weigh(nodes: Floats, small: Floats, state: Floats, stretches: int) -> tuple[float, float]:
-    """Make MASS a share of the whole for each node; return the shares beyond both ends."""
+    """Normalise MASS to shares of the whole, per node; return the shares beyond both ends."""
     stop, total = int(small[START + stretches]), 0.0
     for stretch in range(stretches):
         h = small[WIDTH + stretch]
@@ -52,14 +52,14 @@ def _weigh(nodes: Floats, small: Floats, state: Floats, stretches: int) -> tuple
 def mean_and_variance(
     nodes: Floats, small: Floats, state: Floats, stretches: int
 ) -> tuple[float, float]:
-    """Return E θ and E (θ − E θ)², from whichever of θ and 1 − θ is small."""
+    """Return E θ and E (θ − E θ)², computed from the smaller of θ and 1 − θ."""
     low, high = _weigh(nodes, small, state, stretches)
     stop, mean, rest = int(small[START + stretches]), high, low
     for i in range(stop):
         nodes[VALUE, i] = 1.0 / (1.0 + nodes[E, i])
         rest += nodes[MASS, i] * nodes[VALUE, i]
         mean += nodes[MASS, i] * (nodes[E, i] * nodes[VALUE, i])
-    # Of θ and 1 − θ the smaller one has the digits.
+    # The smaller of θ and 1 − θ has the more accurate digits.
     small_side = mean <= rest
     center = mean if small_side else rest
     var = (low if small_side else high) * center**2 + (high if small_side else low) * (
@@ -82,7 +82,7 @@ def bernstein(
     for i in range(int(small[START + stretches])):
         q = 1.0 / (1.0 + nodes[E, i])
         theta = nodes[E, i] * q
-        # Powers of θ upwards into `powers`, then times those of 1 − θ downwards.
+        # Ascending powers of θ into `powers`, then times descending ones of 1 − θ.
         power = nodes[MASS, i]
         for k in range(p + 1):
             powers[k] = power

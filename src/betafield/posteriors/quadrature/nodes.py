@@ -1,9 +1,9 @@
 """Nodes, equally spaced in u, out to where the density is e^−DROP of its peak.
 
-For wide rows they are points of the lattice halved a few times, so that φ(u + s_j) is a table
+For wide rows they are points of the lattice halved a few times, so that φ(u + s_j) is in a table
 again, and ℓ at all nodes is a correlation of amounts and table. For narrow rows the trials on the
-lattice are a Taylor series around the mode, and what else there is comes as differences from the
-mode without cancellation: φ(u + x) − φ(u) = log1p(φ'(u) expm1(x)).
+lattice are expanded in a Taylor series around the mode, and all other terms are differences from
+the mode without cancellation: φ(u + x) − φ(u) = log1p(φ'(u) expm1(x)).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Floats = npt.NDArray[np.float64]
 def build(
     terms: Floats, polys: Floats, table: Floats, nodes: Floats, small: Floats, state: Floats
 ) -> int:
-    """Fill in the row's nodes, and return how many stretches they make."""
+    """Fill in the row's nodes, and return the number of stretches."""
     modes = 1
     if int(state[POLYNOMIALS]) == 0:
         only_mode(terms, polys, table, small, state)
@@ -77,13 +77,13 @@ def build(
     top = small[HEIGHT]
     for mode in range(1, modes):
         top = max(top, small[HEIGHT + mode])
-    # One mode alone has the height 0; the top is then that of its nodes.
+    # A single mode has the height 0; the top is then that of its nodes.
     top = top if modes > 1 else np.nan
     small[START] = 0.0
-    # Not a plain 0: numba would compile all that follows twice, for 0 and for other integers.
+    # Not a literal 0, for which numba would compile all that follows a second time.
     stretches, end = int(small[START]), -np.inf
     for mode in range(modes):
-        # A mode may be negligible, or within the stretch of the one before.
+        # A mode may be negligible, or within the previous stretch.
         if modes == 1 or (small[HEIGHT + mode] > top - DROP and small[PLACE + mode] > end):
             _stretch(terms, polys, table, nodes, small, state, mode, stretches, top)
             stretches += 1
@@ -129,7 +129,7 @@ def _finest(terms: Floats, polys: Floats, state: Floats, curvature: float) -> fl
 
 @kernel
 def _resolved(nodes: Floats, small: Floats, stretch: int, state: Floats) -> bool:
-    """Take the exponentials; return whether even nodes give the same sum as odd ones."""
+    """Compute the exponentials; return whether the sums over even and odd nodes agree."""
     start, stop = int(small[START + stretch]), int(small[START + stretch + 1])
     h = small[WIDTH + stretch]
     total, difference, sign = 0.0, 0.0, 1.0
@@ -139,7 +139,7 @@ def _resolved(nodes: Floats, small: Floats, stretch: int, state: Floats) -> bool
         total += w
         difference += sign * w
         sign = -sign
-    # What nodes beyond the ends would add.
+    # The contribution of nodes beyond the ends.
     if nodes[U, start] <= -REACH:
         difference -= nodes[WEIGHT, start] / (1.0 + math.exp(state[LOW] * h))
     if nodes[U, stop - 1] >= REACH:
@@ -149,14 +149,14 @@ def _resolved(nodes: Floats, small: Floats, stretch: int, state: Floats) -> bool
 
 @kernel
 def _window(curvature: float, h: float) -> tuple[int, int]:
-    """How many nodes a side a Gaussian would need, and how many more to add at a time."""
+    """Return the nodes per side that a Gaussian would need, and how many to add at a time."""
     reach = min(math.sqrt(2.0 * DROP / max(curvature, 1e-6)), 40.0)
     return int(1.1 * reach / h) + SPAN // 2, 8 if curvature > 10.0 else 32
 
 
 @inlined
 def _trimmed(nodes: Floats, lo: int, hi: int, floor: float) -> tuple[int, int]:
-    """Leave out what is below the floor, but for one node a side, and SPAN in all."""
+    """Drop nodes below the floor, except one per side, and keep at least SPAN."""
     while hi - lo >= SPAN and nodes[VALUE, lo + 1] < floor:
         lo += 1
     while hi - lo >= SPAN and nodes[VALUE, hi - 1] < floor:
@@ -166,7 +166,7 @@ def _trimmed(nodes: Floats, lo: int, hi: int, floor: float) -> tuple[int, int]:
 
 @inlined
 def _zero(level: int) -> int:
-    """Where u = 0 is in the tables of this level."""
+    """Return the index of u = 0 in the tables of this level."""
     return 2 * EDGE * ((1 << level) - 1) + level + (EDGE << level)
 
 
@@ -183,7 +183,7 @@ def _wide(
     top: float,
     level: int,
 ) -> None:
-    """Nodes on the lattice, halved `level` times."""
+    """Place nodes on the lattice, halved `level` times."""
     h, middle, last = STEP / (1 << level), CELLS << level, 2 * CELLS << level
     at = math.floor(small[PLACE + mode] / h + 0.5) + middle
     half, block = _window(small[CURVATURE + mode], h)
@@ -245,8 +245,8 @@ def _fill(
 def _correlate(
     terms: Floats, table: Floats, at: int, level: int, columns: int, out: Floats
 ) -> None:
-    """Add Σ_j amount_j φ(u_i + s_j): four columns at a time, all nodes in the inner loop."""
-    # Unsigned, because a number that may be negative would count from the table's end.
+    """Add Σ_j amount_j φ(u_i + s_j), four columns at a time, with the nodes in the inner loop."""
+    # Unsigned, because a signed index could be negative, that is count from the table's end.
     p, step = np.uint64(at), np.uint64(1 << level)
     j = 0
     while j + 4 <= columns:
@@ -280,7 +280,7 @@ def _narrow(
     stretch: int,
     top: float,
 ) -> bool:
-    """Nodes around a sharp mode; False if the row turns out not to be narrow."""
+    """Place nodes around a sharp mode; return False if the row turns out not to be narrow."""
     center, curvature = _expand(terms, polys, table, small, state, mode)
     if not curvature > 0.25 * NARROW:
         return False
@@ -308,7 +308,7 @@ def _outwards(
     h: float,
     offset: float,
 ) -> bool:
-    """Nodes from a sharp mode outwards; False if that leads too far."""
+    """Place nodes from a sharp mode outwards; return False if they reach too far."""
     middle, e = NODES // 2, math.exp(center)
     half, block = _window(curvature, h)
     lo, hi, floor = middle - half, middle + half, -DROP - offset
@@ -379,7 +379,7 @@ def _fill_narrow(
 def _expand(
     terms: Floats, polys: Floats, table: Floats, small: Floats, state: Floats, mode: int
 ) -> tuple[float, float]:
-    """Put the lattice's Taylor series at the mode into TAYLOR; return the mode and −ℓ'' there."""
+    """Write the lattice's Taylor series at the mode into TAYLOR; return the mode and −ℓ'' there."""
     cell = math.floor(small[PLACE + mode] / STEP + 0.5)
     c = small[TAYLOR : TAYLOR + ORDER + 1]
     c[:] = 0.0
@@ -390,7 +390,7 @@ def _expand(
             d = np.uint64(n)
             c[d] += amount * table[at + d]
     x, curvature = _newton(terms, polys, small, state, cell * STEP, small[PLACE + mode])
-    # The series around the mode, from that around the lattice's point: Horner's scheme.
+    # Move the series from the lattice point to the mode, by Horner's scheme.
     for lowest in range(ORDER):
         for i in range(ORDER - 1, lowest - 1, -1):
             c[i] += x * c[i + 1]
@@ -401,7 +401,7 @@ def _expand(
 def _newton(
     terms: Floats, polys: Floats, small: Floats, state: Floats, origin: float, guess: float
 ) -> tuple[float, float]:
-    """Solve ℓ' = 0 near a point of the lattice; the distance from it, and −ℓ'' there."""
+    """Solve ℓ' = 0 near a point of the lattice; return the distance from it, and −ℓ'' there."""
     low, high, x = -1.25 * STEP, 1.25 * STEP, guess - origin
     curvature = 0.0
     for _ in range(60):
@@ -414,7 +414,7 @@ def _newton(
         if not low < there < high:
             there = 0.5 * (low + high)
         moved, x = there - x, there
-        # The nodes' place need not be known better than to a share of a standard deviation.
+        # The place of the nodes need only be known to a fraction of a standard deviation.
         if moved * moved * curvature < 1e-4:
             break
     return x, curvature
@@ -424,7 +424,7 @@ def _newton(
 def _derivatives(
     terms: Floats, polys: Floats, small: Floats, state: Floats, origin: float, x: float
 ) -> tuple[float, float]:
-    """Return ℓ' and −ℓ'' at origin + x, with the series at the origin."""
+    """Return ℓ' and −ℓ'' at origin + x, from the series at the origin."""
     first, second = 0.0, 0.0
     for d in range(ORDER, 0, -1):
         second = second * x + first
@@ -441,7 +441,7 @@ def _derivatives(
     for k in range(int(state[POLYNOMIALS])):
         if terms[3, k] != 0.0:
             near = polynomial_slope(polys, k, e)
-            # A difference is enough: curvature only steers the steps and sets the spacing.
+            # A difference is enough: curvature only guides the steps and sets the spacing.
             far = polynomial_slope(polys, k, e * (1.0 + 1e-5))
             first += terms[3, k] * near
             second += terms[3, k] * (far - near) / 1e-5

@@ -1,4 +1,4 @@
-"""What kernels look up: polynomials as powers of e^u, and functions on the lattice."""
+"""Lookup tables for the kernels: polynomials as powers of e^u, and functions on the lattice."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from betafield.posteriors.quadrature.layout import (
 
 Floats = npt.NDArray[np.float64]
 
-# Degree up to which roots are found rather than bounded.
+# The degree up to which roots are computed rather than bounded.
 MOST_ROOTS = 64
-# Last coefficients below this are too small to divide by; numbers that are held at once.
+# Leading coefficients below this are too small to divide by; the most numbers held at once.
 UNDERFLOW, BLOCK = 1e-290, 1 << 22
 
 
 def powers(polynomials: Floats) -> Floats:
     """Write P as z^a Σ_i c_i z^i / (1+z)^p with z = e^u = θ/(1−θ), c_0 > 0 and i = 0..d.
 
-    A row is (a, p − a − d, p, d, distance, c_0, c_1, …, slopes), the distance being that of the
-    nearest root from the real axis of u, the slopes d/du log Σ c_i z^i at points of the lattice.
+    A row is (a, p − a − d, p, d, distance, c_0, c_1, …, slopes): `distance` is that of the nearest
+    root from the real axis of u, and the slopes are d/du log Σ c_i z^i at points of the lattice.
     """
     return _powers(np.ascontiguousarray(polynomials).tobytes(), polynomials.shape[1])
 
 
-@functools.lru_cache(maxsize=2)  # all rows at once, because a cache of rows has an end
+@functools.lru_cache(maxsize=2)  # all rows at once: a cache of single rows could be too small
 def _powers(rows: bytes, width: int) -> Floats:
     polynomials, p = np.frombuffer(rows).reshape(-1, width), width - 1
     result = np.zeros((len(polynomials), 5 + width + KNOWN_SLOPES))
@@ -55,7 +55,7 @@ def _powers(rows: bytes, width: int) -> Floats:
 
 
 def _of_one_degree(polynomials: Floats, low: int, high: int) -> tuple[Floats, Floats]:
-    """Return heads and slopes of rows whose first and last coefficients above 0 are these."""
+    """Return heads and slopes of rows with these first and last positive coefficients."""
     p, degree = polynomials.shape[1] - 1, high - low
     powers = np.arange(low, high + 1)
     with np.errstate(divide="ignore"):
@@ -70,8 +70,8 @@ def _of_one_degree(polynomials: Floats, low: int, high: int) -> tuple[Floats, Fl
 
 
 def _distances(c: Floats) -> Floats:
-    """Return how far the nearest root of Σ c_i e^(iu) is from the real axis of u."""
-    # Coefficients that are not negative keep roots out of a sector of angle π/degree.
+    """Return the distance of the nearest root of Σ c_i e^(iu) from the real axis of u."""
+    # Non-negative coefficients keep roots out of a sector of angle π/degree.
     degree = c.shape[1] - 1
     distance = np.full(len(c), math.pi / max(degree, 1))
     clear = c[:, -1] > UNDERFLOW
@@ -80,13 +80,13 @@ def _distances(c: Floats) -> Floats:
         companion[:, np.arange(1, degree), np.arange(degree - 1)] = 1.0
         companion[:, 0] = -c[clear, -2::-1] / c[clear, -1:]
         found = np.abs(np.angle(np.linalg.eigvals(companion))).min(axis=1)
-        distance[clear] = np.maximum(found, distance[clear])  # the roots of some are not found
+        distance[clear] = np.maximum(found, distance[clear])  # some roots are not computed
     return distance
 
 
 @functools.cache
 def functions() -> Floats:
-    """φ and its like on the lattice, and weights: the same for all posteriors."""
+    """Return φ and related functions on the lattice, and weights: the same for all posteriors."""
     edge, span = EDGE, SPAN
     u = np.concatenate(
         [
@@ -104,7 +104,7 @@ def functions() -> Floats:
 
 
 def _series(u: Floats, order: int) -> Floats:
-    """φ^(d)(u)/d! for d = 0..order, as columns; φ' = p and p' = p (1 − p) give one by one."""
+    """Return φ^(d)(u)/d! for d = 0..order, as columns, recursively from φ' = p, p' = p (1 − p)."""
     result = np.empty((len(u), order + 1))
     result[:, 0] = np.logaddexp(0.0, u)
     p, q = np.exp(-np.logaddexp(0.0, -u)), np.exp(-np.logaddexp(0.0, u))
@@ -121,7 +121,7 @@ def _series(u: Floats, order: int) -> Floats:
 
 
 def _monomials(span: int, cell: int) -> Floats:
-    """Coefficients (node, power) of Lagrange's polynomials, in the distance from a cell's middle.
+    """Return the coefficients (node, power) of Lagrange polynomials about a cell's middle.
 
     The nodes are at 0..span−1, and the cell is the one after node `cell`.
     """
@@ -134,5 +134,5 @@ def _monomials(span: int, cell: int) -> Floats:
 
 
 def _at_points(span: int, cell: int, points: Floats) -> Floats:
-    """Weights (node, point) of nodes 0..span−1 at shares of a cell."""
+    """Return the weights (node, point) of nodes 0..span−1 at fractions of a cell."""
     return np.asarray(np.polynomial.polynomial.polyval(points - 0.5, _monomials(span, cell).T))

@@ -1,7 +1,7 @@
 """Tails, densities and quantiles.
 
-Between two nodes ℓ is a polynomial through the SPAN nearest, and each cell is integrated by Gauss's
-rule. Beyond the nodes the density is exponential in u.
+Between two nodes ℓ is the polynomial through the SPAN nearest ones, and each cell is integrated by
+Gauss's rule. Beyond the nodes the density is exponential in u.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Floats = npt.NDArray[np.float64]
 def add_up(
     nodes: Floats, small: Floats, table: Floats, state: Floats, stretches: int
 ) -> tuple[float, float, float]:
-    """Fill in masses of cells and beside nodes; return the whole and the slopes at both ends."""
+    """Fill in masses of cells and beside nodes; return the total and the slopes at both ends."""
     stop = int(small[START + stretches])
     for stretch in range(stretches):
         start, end = int(small[START + stretch]), int(small[START + stretch + 1])
         for i in range(start, end - 1):
             first = min(max(i - SPAN // 2 + 1, start), end - SPAN)
             nodes[MASS, i] = small[WIDTH + stretch] * _cell_mass(nodes, table, first, i - first)
-        nodes[MASS, end - 1] = 0.0  # between two stretches there is nothing
+        nodes[MASS, end - 1] = 0.0  # there is nothing between two stretches
     low, high = _end_slopes(nodes, small, state, stretches)
     nodes[LEFT, 0] = nodes[WEIGHT, 0] / low
     for i in range(1, stop):
@@ -60,7 +60,7 @@ def add_up(
 
 @kernel
 def _cell_mass(nodes: Floats, table: Floats, first: int, cell: int) -> float:
-    """Integrate over the cell after node first + cell, from the SPAN nodes from `first`."""
+    """Integrate over the cell after node first + cell, using the SPAN nodes from `first` on."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(SPAN):
         at, value = AT_GAUSS + (cell * SPAN + k) * GAUSS, nodes[ELL, first + k]
@@ -74,7 +74,7 @@ def _cell_mass(nodes: Floats, table: Floats, first: int, cell: int) -> float:
 
 @kernel
 def _end_slopes(nodes: Floats, small: Floats, state: Floats, stretches: int) -> tuple[float, float]:
-    """At which rates the density falls beyond the first and the last node."""
+    """Return the rates at which the density falls beyond the first and the last node."""
     stop = int(small[START + stretches])
     low, high = state[LOW], state[HIGH]
     if nodes[U, 0] > -REACH:
@@ -87,7 +87,7 @@ def _end_slopes(nodes: Floats, small: Floats, state: Floats, stretches: int) -> 
 
 @kernel
 def _localise(nodes: Floats, small: Floats, table: Floats, i: int) -> float:
-    """Put ℓ in the cell after node i as a polynomial into LOCAL; return the cell's width, or 0."""
+    """Write ℓ in the cell after node i as a polynomial into LOCAL; return the width, or 0."""
     stretch = 0
     while int(small[START + stretch + 1]) <= i:
         stretch += 1
@@ -108,7 +108,7 @@ def _localise(nodes: Floats, small: Floats, table: Floats, i: int) -> float:
 
 @kernel
 def _at(small: Floats, x: float) -> float:
-    """ℓ at a share x of the cell."""
+    """Return ℓ at a fraction x of the cell."""
     x -= 0.5
     value = small[LOCAL + SPAN - 1]
     for d in range(SPAN - 2, -1, -1):
@@ -118,7 +118,7 @@ def _at(small: Floats, x: float) -> float:
 
 @kernel
 def _part(small: Floats, table: Floats, low: float, high: float) -> float:
-    """Mass between two shares of a cell of width 1."""
+    """Return the mass between two fractions of a cell of width 1."""
     total = 0.0
     for g in range(GAUSS):
         x = low + (high - low) * table[KNOTS + g]
@@ -128,7 +128,7 @@ def _part(small: Floats, table: Floats, low: float, high: float) -> float:
 
 @kernel
 def _last(nodes: Floats, what: int, stop: int, x: float, rising: bool) -> int:
-    """Last node i with nodes[what, i] ≤ x, or ≥ x if they fall; the first of them is."""
+    """Return the last node i with nodes[what, i] ≤ x, or ≥ x if they fall; node 0 qualifies."""
     low, high = 0, stop
     while high - low > 1:
         middle = (low + high) >> 1
@@ -150,7 +150,7 @@ def _both_tails(
     high: float,
     u: float,
 ) -> tuple[float, float]:
-    """Mass below u and above it."""
+    """Return the mass below u and above it."""
     last = int(small[START + stretches]) - 1
     if u < nodes[U, 0]:
         below = nodes[LEFT, 0] * math.exp(low * (u - nodes[U, 0]))
@@ -177,7 +177,7 @@ def tail(
     p: float,
     upper: bool,
 ) -> float:
-    """P(θ ≤ p), or P(θ > p)."""
+    """Return P(θ ≤ p), or P(θ > p)."""
     if p <= 0.0 or p >= 1.0:
         return 1.0 if (p >= 1.0) != upper else 0.0
     whole, low, high = ends
@@ -198,7 +198,7 @@ def density(
     whole: float,
     p: float,
 ) -> float:
-    """Density of θ at p."""
+    """Return the density of θ at p."""
     if p <= 0.0 or p >= 1.0:
         u, power = (-REACH, state[LOW]) if p <= 0.0 else (REACH, state[HIGH])
         if power != 1.0:
@@ -223,7 +223,7 @@ def _log_density(
     stretches: int,
     u: float,
 ) -> float:
-    """ℓ(u) below its peak: between nodes from them, and else from the formula."""
+    """Return ℓ(u) relative to its peak: interpolated between nodes, or else by the formula."""
     last = int(small[START + stretches]) - 1
     if nodes[U, 0] <= u < nodes[U, last]:
         i = _last(nodes, U, last + 1, u, True)
@@ -243,7 +243,7 @@ def quantile(
     ends: tuple[float, float, float],
     q: float,
 ) -> float:
-    """Return p with P(θ ≤ p) = q, by way of the smaller tail."""
+    """Return p with P(θ ≤ p) = q, computed from the smaller tail."""
     if q <= 0.0 or q >= 1.0:
         return 1.0 if q >= 1.0 else 0.0
     whole, low, high = ends
@@ -263,7 +263,7 @@ def quantile(
 
 @kernel
 def _share(small: Floats, table: Floats, missing: float, mass: float) -> float:
-    """Share x of a cell that holds the mass `missing`, by Newton's steps kept in a bracket."""
+    """Return the fraction x of a cell with mass `missing`, by Newton's method in a bracket."""
     low, high = 0.0, 1.0
     x = min(max(missing / mass, 0.0), 1.0)
     for _ in range(60):
@@ -276,6 +276,6 @@ def _share(small: Floats, table: Floats, missing: float, mass: float) -> float:
         if not low <= there <= high:
             there = 0.5 * (low + high)
         moved, x = abs(there - x), there
-        if moved < 1e-9:  # the next step would be about the square of it
+        if moved < 1e-9:  # the next step would be about its square
             break
     return x

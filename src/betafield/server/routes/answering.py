@@ -1,4 +1,4 @@
-"""What routes share: answers as JSON, and problems."""
+"""Answers as JSON, and problems, for all routes."""
 
 from __future__ import annotations
 

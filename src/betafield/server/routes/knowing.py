@@ -1,4 +1,4 @@
-"""What is known of a study: status, posterior, model, and changes as they happen."""
+"""The state of a study: status, posterior, model, and changes as they happen."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from betafield.server.routes.answering import answered, plain
 from betafield.server.study import Study
 
 router = APIRouter(tags=["knowing"])
-# Seconds between looks at what has changed, and between signs of life.
+# Seconds between checks for changes, and between keep-alive messages.
 LOOK, ALIVE = 0.25, 15.0
 
 
 @router.get("/studies/{study}/status")
 async def status(study: Viewed) -> Response:
-    """Return what is known, how sure, and how many trials are still needed."""
+    """Return the estimates, their uncertainty, and how many trials are still needed."""
     told = await run_in_threadpool(study.status)
     return answered({**told, "participants": study.connected()})
 
@@ -43,7 +43,7 @@ async def posterior(
 ) -> Response:
     """Return mean and interval at points (?x=0.1&x=0.2) or on a grid (?grid=101).
 
-    A grid is over the ranges, at every level; ?grid=101&eye=left: at this one.
+    A grid covers the ranges at every level; with ?grid=101&eye=left, only at this one.
     """
     space = study.definition.space
     query = request.query_params
@@ -57,7 +57,7 @@ async def posterior(
 
 
 def _believed(model: Any, where: Asked, space: Space, level: float) -> dict[str, Any]:
-    """Return what is believed at points, each of them with its levels by name."""
+    """Return the posterior at points, whose levels are given by name."""
     listed = [space.values(row) for row in where.rows.tolist()]
     told = {"points": listed, "grid": where.shape, "level": level}
     if not has_learned(model):
@@ -90,7 +90,7 @@ def _saved(model: Any) -> bytes:
 
 @router.get("/studies/{study}/events")
 async def events(request: Request, study: Viewed, hub: Shared) -> StreamingResponse:
-    """Send an event `status` whenever something has happened, for as long as one listens."""
+    """Send an event `status` after every change, for as long as the client listens."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
         _events(request, study, hub), media_type="text/event-stream", headers=headers
@@ -100,7 +100,7 @@ async def events(request: Request, study: Viewed, hub: Shared) -> StreamingRespo
 async def _events(request: Request, study: Study, hub: Hub) -> AsyncIterator[str]:
     last, waited, looks = None, 0.0, 0
     while not (hub.is_closing or await request.is_disconnected()):
-        if not hub.studies.store.is_file and looks % 4 == 0:  # others may have changed it
+        if not hub.studies.store.is_file and looks % 4 == 0:  # other processes may have changed it
             await study.changed(lambda state: state.head)
         now = await _now(study) if last is None or study.head != last["head"] else last
         now = {**now, "participants": study.connected()}
@@ -115,7 +115,7 @@ async def _events(request: Request, study: Study, hub: Hub) -> AsyncIterator[str
 
 
 async def _now(study: Study) -> dict[str, Any]:
-    """Return the numbers of a study, and whether it is enough as far as that is known."""
+    """Return the numbers of a study, and whether they are enough, as far as is known."""
 
     def told(state: Any) -> dict[str, Any]:
         return {**state.replay.counts, "head": state.head, "stopped": state.stopped}

@@ -1,4 +1,4 @@
-"""Whether the server is well, and what it did."""
+"""The server's health, and its metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECENT = 1.0
 @router.get("/health")
 async def health(hub: Shared) -> Response:
     """Return 200 if the database could be written within the last second, else 503."""
-    # Anybody may ask this: not every question is to be a write.
+    # Anybody may ask this, so not every request should cause a write.
     if time.monotonic() - hub.well_at > RECENT:
         await run_in_threadpool(hub.studies.store.probe)
         hub.well_at = time.monotonic()
@@ -26,7 +26,7 @@ async def health(hub: Shared) -> Response:
 
 @router.get("/metrics")
 async def metrics(hub: Shared, _: Operator) -> Response:
-    """Return what Prometheus reads."""
+    """Return metrics in Prometheus format."""
     told = await run_in_threadpool(hub.studies.summaries)
     gauges: dict[str, float] = {"betafield_studies": float(len(told))}
     for state in ("told", "pending", "abandoned"):

@@ -24,8 +24,8 @@ from betafield.server.problems import missing
 from betafield.server.routes.answering import answered
 
 router = APIRouter(tags=["pages"], default_response_class=HTMLResponse)
-# A page may load and reach its own server only. Styles within the page are allowed because plotly
-# adds some to what it draws, which a browser would refuse otherwise.
+# A page may load from and connect to its own server only. Inline styles are allowed because plotly
+# adds some to what it draws, which a browser would otherwise refuse.
 POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -43,7 +43,7 @@ def _page(text: str) -> HTMLResponse:
 
 
 def _exchanged(request: Request, token: str, path: str) -> Response:
-    """Return the way to a page without the token, which becomes a cookie that no script reads."""
+    """Return a redirect without the token, which becomes a cookie that scripts cannot read."""
     answer = RedirectResponse(request.url.path, 303)
     is_secure = request.url.scheme == "https"
     answer.set_cookie(COOKIE, token, path=path, httponly=True, samesite="strict", secure=is_secure)
@@ -100,7 +100,7 @@ def _static() -> Any:
 
 
 def _plotly() -> Path | None:
-    """Return plotly's script, which its package brings."""
+    """Return plotly's script, which is part of its package."""
     found = find_spec("plotly")
     if found is None or found.origin is None:
         return None

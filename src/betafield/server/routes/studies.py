@@ -1,4 +1,4 @@
-"""Studies: made, listed, stopped and resumed."""
+"""Studies: creating, listing, stopping and resuming them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEW_STUDY = {
 
 @router.post("/studies", status_code=201, openapi_extra=_NEW_STUDY)
 async def create(request: Request, hub: Shared, _: Operator) -> Response:
-    """Create a study from JSON or YAML; its tokens are told this once."""
+    """Create a study from JSON or YAML; its tokens are shown only in this answer."""
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     told = await run_in_threadpool(_created, hub, body, kind in YAML)
@@ -53,7 +53,7 @@ def _created(hub: Any, body: bytes, is_yaml: bool) -> dict[str, Any]:
 
 
 def said(errors: Any) -> str:
-    """Return what pydantic found, in one sentence."""
+    """Return the first error of pydantic in one sentence."""
     first = errors[0]
     hidden = ("body", "query", "path", *TAGS)
     where = ", ".join(str(each) for each in first["loc"] if each not in hidden)
@@ -72,17 +72,17 @@ async def listed(hub: Shared, holder: Authenticated) -> Response:
 
 @router.get("/studies/{study}")
 async def definition(study: Viewed) -> Response:
-    """Return what a study is."""
+    """Return the definition of a study."""
     return answered(study.definition.values)
 
 
 @router.post("/studies/{study}/stop")
 async def stop(study: Owned) -> Response:
-    """Stop a study: nothing more is asked, pending trials may still be told."""
+    """Stop a study: no more trials are assigned, but outcomes of pending ones are accepted."""
     return answered(await study.changed(lambda state: state.stop(True)))
 
 
 @router.post("/studies/{study}/resume")
 async def resume(study: Owned) -> Response:
-    """Go on with a study that was stopped."""
+    """Resume a stopped study."""
     return answered(await study.changed(lambda state: state.stop(False)))

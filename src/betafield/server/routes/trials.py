@@ -1,4 +1,4 @@
-"""Trials: asked for, told, abandoned, listed."""
+"""Trials: asking for them, recording, abandoning and listing them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from betafield.server.tables import EXPIRED, STATES
 router = APIRouter(tags=["trials"])
 Number = Annotated[int, Path(ge=0, le=HIGHEST)]
 Key = Annotated[Text | None, Header()]
-# Trials of a page of JSON unless more are asked for, and at the most.
+# Trials per page of JSON by default, and the maximum.
 PAGE, MOST = 1000, 100_000
 
 
 @router.post("/studies/{study}/asks")
 async def ask(study: Run, body: Ask, idempotency_key: Key = None) -> Response:
-    """Return the trials to make next; asked again with the same key, the same ones."""
+    """Return the trials to make next; repeated with the same key, the same ones."""
     key = body.key if body.key is not None else idempotency_key
     told = await study.changed(
         lambda state: state.ask(body.n, body.fixed, body.participant, key), body.participant
@@ -40,7 +40,7 @@ async def ask(study: Run, body: Ask, idempotency_key: Key = None) -> Response:
 
 @router.post("/studies/{study}/trials/{trial}/outcome")
 async def outcome(study: Run, trial: Number, body: Outcome) -> Response:
-    """Record how a trial ended; the same again counts once, another outcome is refused."""
+    """Record the outcome of a trial; repeats count once, and a different outcome is refused."""
     told = await study.changed(
         lambda state: state.tell(trial, body.success, body.context), body.participant
     )
@@ -49,7 +49,7 @@ async def outcome(study: Run, trial: Number, body: Outcome) -> Response:
 
 @router.post("/studies/{study}/trials", status_code=201)
 async def tell(study: Run, body: ToldTrial, idempotency_key: Key = None) -> Response:
-    """Record a trial that was not asked for; sent again with the same key, it counts once."""
+    """Record a trial that was not asked for; repeats with the same key count once."""
     key = body.key if body.key is not None else idempotency_key
     given = body.values, body.success, body.context, body.participant, key
     return answered(await study.changed(lambda state: state.add(*given), body.participant), 201)
@@ -112,7 +112,7 @@ def _flat(trials: list[dict[str, Any]], space: Space) -> dict[str, list[Any]]:
 
 
 def _spelled(context: Any) -> str | None:
-    """Return a context as a table has it: its name, or its coefficients as JSON."""
+    """Return a context for a table: its name, or its coefficients as JSON."""
     return context if context is None or isinstance(context, str) else json.dumps(context)
 
 
@@ -129,7 +129,7 @@ _COLUMNS = (
     "asked_at",
     "ended_at",
 )
-# What a spreadsheet would take for a formula.
+# A spreadsheet would take text that begins like this for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -143,7 +143,7 @@ def _csv(trials: list[dict[str, Any]], space: Space) -> Response:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet computes."""
+    """Return a cell that no spreadsheet evaluates."""
     is_formula = isinstance(value, str) and value.startswith(_FORMULA)
     return f"'{value}" if is_formula else value
 
