@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_poly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

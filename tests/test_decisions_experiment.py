@@ -260,10 +260,15 @@ def test_level_sets_are_tested_near_the_level():
 def test_a_step_is_found():
     step = lambda t: float(t["x"] > 0.3)
     experiment = played(made(LevelSet(0.5), space=LINE, model=None), 90, f=step)
-    assert experiment.status()["known"]["threshold"] == pytest.approx(0.3, abs=0.02)
     known = experiment.status()["known"]
-    assert abs(known["threshold"] - 0.3) < 0.02
-    assert known["interval"][0] < 0.3 < known["interval"][1]
+    assert known["threshold"] == pytest.approx(0.3, abs=0.02)
+    # Where it is between the last failure and the first success cannot be known; a smooth curve
+    # claims more (docs/limits.md), but nothing outside of them.
+    tested = np.array([trial["x"] for trial in experiment.trials()])
+    last, first = tested[tested <= 0.3].max(), tested[tested > 0.3].min()
+    low, high = known["interval"]
+    assert last - 0.02 < low < high < first + 0.02
+    assert last < known["threshold"] < first
 
 
 def test_a_threshold_is_that_of_the_model():

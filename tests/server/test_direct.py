@@ -113,7 +113,7 @@ def require_same_answers(client, twins, sent, role="run", kind="application/json
         answer = client.post(f"/studies/{name}/{path}{way}", content=content, headers=headers)
         told = answer.text.replace(name, "name")
         told = json.loads(told)
-        if "key" in told and b'"key"' not in content and not key:
+        if "key" in told and not key and not json.loads(content).get("key"):
             told["key"] = "drawn"
         kept = {k: v for k, v in answer.headers.items() if k not in ("x-request-id", "date")}
         answers.append((answer.status_code, told, kept))
