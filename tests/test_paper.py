@@ -346,10 +346,10 @@ def test_fresh_forgets_measurements_and_nothing_else(tmp_path):
     assert other.read_text(encoding="utf-8") == "mine"
 
 
-def test_timings_come_last(tmp_path, counted):
-    timing = Unit("seconds", "cone-1", "SBP", 100, 0)
-    harness.run([timing, *UNITS], Cache(tmp_path), jobs=1)
-    assert counted[-1] == asdict(timing)
+def test_timings_come_last(tmp_path):
+    timing, counting = Unit("seconds", "cone-1", "SBP", 100, 0), Counting()
+    harness.run([timing, *UNITS], Cache(tmp_path), jobs=1, measure=counting)
+    assert counting.done[-1] == asdict(timing)
 
 
 def test_progress_tells_the_time_left(capsys):
