@@ -31,7 +31,7 @@ def distinct(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
 def groups(
     columns: Sequence[npt.NDArray[Any]] | npt.NDArray[Any],
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the order that sorts rows, by the first column first, and where equal rows start.
+    """Return the order that sorts rows by their columns, and the start of each run of equal rows.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def groups(
 
 
 def starts(columns: Iterable[npt.NDArray[Any]], n: int) -> npt.NDArray[np.intp]:
-    """Return where a row of n is not that before, given its columns."""
+    """Return the indices, out of n, of rows that differ from the row before them."""
     is_new = np.zeros(n, dtype=np.bool_)
     is_new[:1] = True
     for column in columns:

@@ -1,9 +1,9 @@
-"""What answers are made of: the components in use, in groups of one kind, and in words.
+"""The components of a model's answers: in groups of one kind, and in words.
 
-A model of windows has one component, the window. By default there are processes, which know what
-is smooth and may have an effect per level of a feature, and windows of what these leave over.
-Components of one kind are told as one `Group`. Pictures, reports and `components_` all show these
-groups; `betafield.meaning` says what they mean for the data.
+A model of windows has one component, the window. The default model has processes, which describe
+what is smooth and may have one effect per level of a feature, and windows of their residuals.
+Components of the same kind form a `Group`. Pictures, reports and `components_` all show these
+groups; `betafield.meaning` puts into sentences what they mean for the data.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
     from betafield.methods import AnyField
 
-# Weights of windows below which a sentence on them would say too much, and from which it is sure:
-# before any trial, all windows together have half of the weight.
+# Below the first weight, windows are not mentioned; from the second on, the wording is certain. A
+# priori, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
-# Levels of a category up to which they are told apart in words.
+# With more levels than this, the levels of a category are not described in words.
 MOST_TOLD = 200
-# Features along which it is told how far windows reach.
+# The reach of windows is described along at most this many features.
 SPELLED = 3
-# Trials per value of a feature from which its values are levels.
+# With at least this many trials per value, the values of a feature count as levels.
 REPEATED = 2.0
 
 CURVED = {"rank": "ranks", "log": "logarithms"}
@@ -46,7 +46,7 @@ CHOSEN = {
 
 
 def told(model: SmoothBetaClassifier) -> list[Sentence]:
-    """Return in sentences what a model takes for near, and what that says of the probability.
+    """Return sentences about which trials a model uses, and what that says about the probability.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _said(text: str) -> Sentence:
 
 
 def _of_rates(field: SmoothField) -> list[Sentence]:
-    """Return what was learned of rates that were not known."""
+    """Return sentences about the unknown rates."""
     each = [(name, post.mean()[0], post.interval(0.95)) for name, post in field.rates.items()]
     return [
         Sentence(
@@ -96,7 +96,7 @@ def _of_rates(field: SmoothField) -> list[Sentence]:
 
 
 def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return along which features it is smooth in other units than their own."""
+    """Return sentences about features along which the field is smooth in ranks or logarithms."""
     pairs = zip(feature_names(model), units(field), model.units_.values(), strict=True)
     return [
         Sentence(
@@ -110,7 +110,7 @@ def _of_units(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]
 
 
 def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
-    """Return which features start again after a period, and which are places on Earth."""
+    """Return sentences about periodic features and places on Earth."""
     names, wraps = feature_names(model), field.wraps
     said = [
         Sentence(f"{{}} repeats every {period:g}", (name,))
@@ -124,7 +124,7 @@ def _of_wraps(model: SmoothBetaClassifier, field: AnyField) -> list[Sentence]:
 
 
 def _of_levels(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return how much the levels of categories differ, and which of them most."""
+    """Return sentences about how much the levels of categories differ, naming the extremes."""
     names, said = feature_names(model), []
     for a in field.features.categories.columns if len(field.classes) == 2 else ():
         if len(field.features.categories.shown(a)) > MOST_TOLD:
@@ -153,7 +153,7 @@ def _of_groups(field: SmoothField) -> list[Sentence]:
 
 
 def _of_windows(model: SmoothBetaClassifier, field: SmoothField) -> list[Sentence]:
-    """Return what windows of residuals say: that the field is smooth, or what is not."""
+    """Return sentences about the windows of residuals: the field is smooth, or where it is not."""
     known = observed(model)
     every = groups(field)
     found = [group for group in every if group.part == WINDOWS]
@@ -181,12 +181,12 @@ def _are_examined(field: SmoothField) -> bool:
 
 
 def _tells(group: Group) -> bool:
-    """Return whether these are processes with levels, and heavy enough to speak of."""
+    """Return whether these are processes with level effects, heavy enough to mention."""
     return group.effect is not None and group.weight >= SLIGHT
 
 
 def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
-    """Return that levels of a feature differ."""
+    """Return a sentence that levels of a feature differ."""
     assert group.effect is not None
     may = "" if group.weight >= SURE else "may "
     what = f"values of {{}} {may}differ from each other more than a smooth curve would"
@@ -194,7 +194,7 @@ def _differing(group: Group, names: tuple[str, ...]) -> Sentence:
 
 
 def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
-    """Return what windows of residuals say that look at some features."""
+    """Return a sentence about windows of residuals along some features."""
     if len(group.features) == 1 and not group.apart and are_levels(field, group, known):
         return _differing(group._replace(effect=group.features[0]), known.names)
     may = "" if group.weight >= SURE else "may "
@@ -213,7 +213,7 @@ def _beyond(field: SmoothField, group: Group, known: Observed) -> Sentence:
 
 
 def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
-    """Return whether windows along one feature hold one of its values each, seen again and again.
+    """Return whether each window along one feature holds one value, with repeated trials.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def are_levels(field: SmoothField, group: Group, known: Observed) -> bool:
     group : Group
         Windows along one feature.
     known : Observed
-        What the field has seen.
+        The trials that the field has seen.
     """
     (k,), smooth = group.features, field.smooth[0]
     values = np.unique(known.points[:, k])

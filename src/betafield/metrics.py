@@ -1,8 +1,8 @@
-"""Distances by name, each of them a norm."""
+"""The metrics, by name."""
 
 from __future__ import annotations
 
 import math
 
-# Each distance is a norm of this order.
+# The order of the norm behind each metric.
 ORDERS = {"euclidean": 2, "chebyshev": math.inf, "manhattan": 1}

@@ -1,7 +1,7 @@
-"""Errors about arguments that say what they are about, to programs as well as to people.
+"""Errors about arguments that carry the argument's name, the row and the part of it.
 
-Whoever took an argument under another name, or rows from a file, tells the error in their own
-words: by what it is about, never by its text.
+A caller that took the argument under another name, or its rows from a file, uses these to rephrase
+the error; nothing needs to parse its text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Refused(NamedTuple):
     row : int or None
         Which row of it, if that is known.
     part : str
-        Where else, such as "column 'dose'".
+        A further location, such as "column 'dose'".
     """
 
     argument: str
@@ -36,11 +36,11 @@ class Refused(NamedTuple):
         return f"{self.argument}{row}{', ' if self.part else ''}{self.part}: {self.said}"
 
     def error(self, kind: type[E]) -> E:
-        """Return the error that says it."""
+        """Return an error of this kind with this text."""
         return self.on(kind(str(self)))
 
     def on(self, error: E) -> E:
-        """Note it on an error that says it."""
+        """Attach this to an error and return the error."""
         vars(error)["refused"] = self
         return error
 
@@ -57,12 +57,12 @@ def refused(argument: str, said: str, row: int | None = None, part: str = "") ->
 
 
 def mistyped(argument: str, said: str, row: int | None = None) -> TypeError:
-    """Return the same about an argument that is another kind of thing altogether."""
+    """Return a TypeError about an argument of the wrong type."""
     return Refused(argument, said, row).error(TypeError)
 
 
 def about(error: BaseException) -> Refused | None:
-    """Return what an error is about, if it is one of these.
+    """Return what an error is about, or None if that is not known.
 
     Examples
     --------
