@@ -16,8 +16,8 @@ FAR, LOUD = 50.0, 12.0
 MIDDLE, REACH = 0.5 * (SHORTEST + LONGEST), 0.5 * (LONGEST - SHORTEST) + 1e-9
 # The largest factor on distances, which separates the nearest levels.
 STRETCHED = 1.0 / NEAREST
-# Bounds of a Matérn kernel's ν.
-SMOOTHNESS = (0.1, 100.0)
+# Bounds of a Matérn kernel's ν, and of a positive ρ: 1/ρ must not overflow.
+SMOOTHNESS, CORRELATION = (0.1, 100.0), (1e-6, 1.0 - 1e-6)
 # Most nodes of unknown rates, and the largest absolute log weight.
 MOST_NODES, HEAVIEST = 64, 1e6
 
@@ -71,7 +71,7 @@ def _require_process(component: Component, d: int, extra: int = 0) -> None:
     is_sound = link in [known.name for known in LINKS]
     is_sound &= theta.shape == (1 + d + extra + (effect is not None),)
     is_sound &= effect is None or 0 <= effect <= d
-    is_sound &= 0.0 <= correlation < 1.0
+    is_sound &= correlation == 0.0 or CORRELATION[0] <= correlation <= CORRELATION[1]
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
     is_known &= len(scale) in (0, d) and set(scale) <= {*SCALES, *WRAPPED}
