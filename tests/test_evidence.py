@@ -57,7 +57,8 @@ def read(context, success, share="exact", prior=(1.0, 1.0), weight=None):
 
 
 def teaches(context):
-    return (context != context[:, :1]).any(axis=1)
+    # Rounding, as of a higher degree, is not information.
+    return np.ptp(context, axis=1) > 1e-14
 
 
 def assert_same_distribution(ours, exact, tolerance=1e-6):
