@@ -1,5 +1,7 @@
 """The default model: it is a function of its trials only, and its answers are right."""
 
+from pathlib import Path
+
 import dask.array
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from sklearn.model_selection import cross_val_predict
 
 import betafield.dask
 from betafield import SmoothBetaClassifier, contexts, load
+
+ROOT = Path(__file__).parents[1]
 
 # Settling.
 
@@ -199,6 +203,18 @@ def test_effects_of_days_are_found():
     assert np.mean((p - truth) ** 2) < 0.2 * alone.mean()
     low, high = model.posterior(X).interval(0.95)
     assert np.mean((low < truth) & (truth < high)) > 0.9
+
+
+def test_a_curve_has_no_spikes_where_it_was_tested():
+    """Hearing at six levels of loudness, with about 800 trials each."""
+    table = np.genfromtxt(ROOT / "examples/data/ome.csv", delimiter=",", names=True, dtype=None)
+    correct, trials = table["correct"], table["trials"]
+    model = SmoothBetaClassifier()
+    model.fit_counts(table["loud"][:, None], correct, trials, context=contexts.guess_lapse(0.5))
+    levels = np.unique(table["loud"])[:, None]
+    mean = model.posterior(levels).mean()
+    for nearby in (levels - 0.01, levels + 0.01):
+        np.testing.assert_allclose(model.posterior(nearby).mean(), mean, atol=0.005)
 
 
 @pytest.mark.long

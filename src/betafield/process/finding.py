@@ -42,6 +42,8 @@ LIGHT = 0.01
 SMOOTHNESS, ROUGH_FROM, ROUGH_FEATURES, LONGER, STEPS = 2.5, 3_000, 2, 1.5, 6
 # For level effects: at least this many levels, trials per level, and weight of windows along them.
 FEWEST_LEVELS, PER_LEVEL, OF_USE = 5, 3, 0.2
+# They are kept if they are this many nats ahead.
+CLEARLY = 2.0
 # A length scale is short if it spans fewer levels. With level effects, log ℓ starts no lower than
 # SMOOTH; TAU is their variance if no window can estimate it.
 SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
@@ -315,9 +317,13 @@ def _levelled(match: Contest, kept: Kept, sums: Sums, levels: Levels) -> int | N
 
 
 def _is_better(joint: Process, outcome: Scored, plain: Process, result: Scored) -> bool:
-    """Return whether the joint process scores higher, or nearly as high with higher evidence."""
+    """Return whether the joint process clearly scores higher, or as high with more evidence.
+
+    A handful of levels fits a smooth curve as well as effects of their own; the curve is preferred.
+    """
     gain = float(outcome.scores.max() - result.scores.max())
-    return gain > 0.0 or (gain > -TEMPERATURE and joint.fit.objective > plain.fit.objective)
+    evidence = joint.fit.objective - plain.fit.objective
+    return gain > CLEARLY or (gain > -TEMPERATURE and evidence > CLEARLY)
 
 
 def _along(match: Contest, kept: Kept, feature: int) -> tuple[float, float]:
