@@ -34,7 +34,7 @@ from betafield.process.fit import fit, fit_links, weights
 from betafield.process.ladder import WIDTHS
 from betafield.process.residuals import corrected, parts, residuals
 from betafield.process.rows import Rows, by_place, gather
-from betafield.process.scores import by_trial, contest, entries
+from betafield.process.scores import Leaving, contest, entries
 from betafield.process.trees import Trees
 
 PEERS = Path("out") / "process-peers.json"
@@ -196,7 +196,7 @@ def gaps_of(X, y, each):
     match = contest(fits, rows, (rows.x,) * len(fits))
     some = np.unique(np.linspace(0, len(X) - 1, each).astype(int))
     given = entries(rows, some)
-    logs = by_trial(match, given)
+    logs = Leaving.of(match, given).logs(np.ones(len(match.candidates), dtype=bool))
     best = 1 + int(np.argmax(logs[1:].sum(axis=1)))
     window = match.candidates[best]
     real = np.array([refitted(rows, fits, match.ways, window, i) for i in given.row])

@@ -1,5 +1,6 @@
 """Hyper-parameters: they maximise the objective, in any order of trials, on any machine."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from betafield.process.basis import Prior
 from betafield.process.fit import (
@@ -72,9 +74,33 @@ def test_the_prior_counts():
 
 def test_weights_are_the_evidence():
     fits = fit_links(rows_of(*trials(300, 1, 4)))
-    a, b = (f.objective for f in fits)
+    a, b = (f.objective + 0.5 * np.linalg.slogdet(f.covariance)[1] for f in fits)
     np.testing.assert_allclose(weights(fits), [1 / (1 + np.exp(b - a)), 1 / (1 + np.exp(a - b))])
     assert [f.problem.link.name for f in fits] == [link.name for link in LINKS]
+
+
+def rising_and_waving(t, seed):
+    """Return rows of a field that rises along one feature and waves weakly along another."""
+    rng = np.random.default_rng([seed, t])
+    x = rng.random((t, 2))
+    f = 8.0 * (x[:, 0] - 0.5) + np.sin(2.0 * np.pi * x[:, 1])
+    return rows_of(x, (rng.random(t) < expit(f)).astype(np.int64))
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_best_optimum_is_found_beside_a_strong_feature(seed):
+    rows = rising_and_waving(1_500, seed)
+    found = fit_links(rows, (LOGIT,))
+    starts = itertools.product([0.0], np.log([0.2, 0.8, 3.0]), np.log([0.2, 0.8, 3.0]))
+    best = max(fit(rows, LOGIT, np.array(start)).objective for start in starts)
+    assert max(f.objective for f in found) > best - 1.0  # another one is 7 nats behind
+
+
+def test_optima_between_which_trials_do_not_decide_are_both_kept():
+    found = fit_links(rising_and_waving(900, 0), (LOGIT,))
+    assert len(found) == 2
+    assert weights(found).min() > 0.05
+    assert np.ptp(np.log([f.lengths[1] for f in found])) > 1.0
 
 
 def test_order_and_splits_cannot_be_seen():

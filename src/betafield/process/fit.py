@@ -4,7 +4,8 @@
 two-piece normal about log ½ (standard deviation 1 below and 2 above, so that irrelevant features
 get a long ℓ). The objective, Laplace's log evidence plus the log prior, is maximised by damped
 Newton steps with the gradient and information of `laplace`, from the best of a few starting length
-scales. The second link starts at the first one's optimum; weights are ∝ e^objective.
+scales. Another optimum is sought wherever the length scale of a feature is long. The second link
+starts at the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ.
 
 With four or more features, θ is estimated from at most 3,000 rows, chosen by a hash of their
 coordinates; the final mode uses all rows.
@@ -40,6 +41,11 @@ STARTS = {1: (0.8, 0.4, 0.2, 0.1, 0.05), 2: (0.8, 0.4, 0.2, 0.1), 3: (0.8, 0.4, 
 STARTS_DENSE = (3.0, 1.0, 0.4)
 # The search for a start ends after one that is worse by this much; scoring steps per start.
 HOPELESS, GLANCE = 20.0, 3
+# With 2 to MOST_PROBED features, another optimum is sought from log ℓ = SHORTER if that of a
+# feature is above LONG and this start is less than PROMISING nats behind. The optimum is used if it
+# is less than BEHIND nats behind, and is a new one if θ differs by more than SAME.
+MOST_PROBED, SHORTER, LONG = 3, math.log(0.4), math.log(0.8)
+PROMISING, BEHIND, SAME = 8.0, 5.0, 0.3
 # Newton steps: their number and length at most, the gain below which to stop, and the loss to
 # ignore, because the objective jumps a little when basis functions enter or leave.
 STEPS, LONGEST_STEP, WORTH, SLACK = 12, 1.2, 0.02, 1e-3
@@ -115,6 +121,8 @@ class Fit:
         Its derivatives with respect to them.
     covariance : array of shape (1 + d, 1 + d)
         H, the covariance of the hyper-parameters.
+    log_width : float
+        log |H|^½, of how wide the optimum is.
     objective : float
         Log evidence plus log prior.
     """
@@ -123,6 +131,7 @@ class Fit:
     mode: Mode
     slopes: Slopes
     covariance: Floats
+    log_width: float
     objective: float
 
     @property
@@ -170,28 +179,75 @@ def settled(problem: Problem, theta: Floats, gain: float = FINE) -> Fit:
     """Return the fit at these hyper-parameters; scoring stops when a step gains less."""
     last = _ascent(problem, theta, None, gain)
     information = last.slopes.information + np.diag(problem.precision(theta))
-    covariance = linear.inverse(linear.factor(information))
-    return Fit(problem, last.mode, last.slopes, covariance, last.objective)
+    factor = linear.factor(information)
+    log_width = -float(np.log(np.diag(factor)).sum())
+    return Fit(problem, last.mode, last.slopes, linear.inverse(factor), log_width, last.objective)
 
 
 def fit_links(
-    rows: Rows, links: tuple[Link, ...] = LINKS, first: tuple[Fit, ...] = ()
+    rows: Rows, links: tuple[Link, ...] = LINKS, first: Fit | None = None
 ) -> tuple[Fit, ...]:
-    """Return one process per link, each started at the optimum of the one before.
+    """Return the processes under every link, one per optimum of the hyper-parameters.
 
-    `first` are the fits under the first links, if known. Rare events get the first link only.
+    `first` is a fit under the first link, if known. Other links start at the optima of the first;
+    rare events get the first link only.
     """
-    fits = list(first)
-    few = links if rows.events >= FEW_EVENTS else links[:1]
-    for link in few[len(first) :]:
-        fits.append(fit(rows, link, _moved(fits[-1], link) if fits else None))
-    return tuple(fits)
+    first = fit(rows, links[0]) if first is None else first
+    fits = _optima(first)
+    few = links[1:] if rows.events >= FEW_EVENTS else ()
+    fits += [fit(rows, link, _moved(each, link)) for link in few for each in tuple(fits)]
+    return _distinct(fits)
+
+
+def _optima(first: Fit) -> list[Fit]:
+    """Return a fit and those at other optima, where a long length scale is short.
+
+    A strong feature decides which start is the best. From there, a weaker one that rises and falls
+    may look as if it did not matter: its length scale has an optimum at a long and one at a short
+    value, and few trials do not tell which of them is right.
+    """
+    fits = [first]
+    for a in range(first.problem.rows.d):
+        best = max(fits, key=lambda fit: fit.objective)
+        if _may_be_shorter(best, a):
+            fits += _shorter(best, a)
+    return fits
+
+
+def _may_be_shorter(fit: Fit, a: int) -> bool:
+    """Return whether a feature has a long length scale beside other features."""
+    d, kinds = fit.problem.rows.d, fit.problem.prior.kinds
+    is_free = not kinds or kinds[a] != wrapped.LONGITUDE
+    return 1 < d <= MOST_PROBED and is_free and bool(fit.theta[1 + a] > LONG)
+
+
+def _shorter(fit: Fit, a: int) -> list[Fit]:
+    """Return the fit at the optimum with a shorter length scale of a feature, if there is one."""
+    few = fit.problem._replace(rows=sampled(fit.problem.rows))
+    theta = fit.theta.copy()
+    theta[1 + a] = SHORTER
+    seen = mode(theta, *few, None, ROUGH, GLANCE)
+    if seen.evidence + few.log_prior(theta) < fit.objective - PROMISING:
+        return []
+    other = climb(few, theta, seen.f)
+    is_near = other.objective > fit.objective - BEHIND
+    return [settled(fit.problem, other.mode.theta)] if is_near else []
+
+
+def _distinct(fits: list[Fit]) -> tuple[Fit, ...]:
+    """Return fits without those at an optimum that an earlier one has reached."""
+    kept: list[Fit] = []
+    for one in fits:
+        same = (each for each in kept if each.problem.link is one.problem.link)
+        if all(np.abs(each.theta - one.theta).max() > SAME for each in same):
+            kept.append(one)
+    return tuple(kept)
 
 
 def weights(fits: tuple[Fit, ...]) -> Floats:
-    """Return the weight of each fit, ∝ e^objective."""
-    objectives = np.array([f.objective for f in fits])
-    w = np.exp(objectives - objectives.max())
+    """Return the weight of each fit, ∝ e^objective |H|^½: the mass around its optimum."""
+    masses = np.array([f.objective + f.log_width for f in fits])
+    w = np.exp(masses - masses.max())
     return np.asarray(w / w.sum())
 
 

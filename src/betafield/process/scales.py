@@ -120,4 +120,4 @@ def _beside(scale: Scale, choices: list[Scale]) -> Iterator[Scale]:
 
 def _finished(each: Scaled, links: tuple[Link, ...]) -> Scaled:
     """Return the same with the other links."""
-    return each._replace(fits=fit_links(each.rows, links, first=each.fits))
+    return each._replace(fits=fit_links(each.rows, links, first=each.fits[0]))
