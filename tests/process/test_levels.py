@@ -15,7 +15,7 @@ from betafield.process.following import Following, Own
 from betafield.process.ladder import WIDTHS
 from betafield.process.laplace import mode, slopes
 from betafield.process.links import LOGIT
-from betafield.process.model import Sums, build, find
+from betafield.process.model import Sums, Window, build, find
 from betafield.process.rows import Rows, by_place
 from betafield.process.sound import require_sound
 
@@ -161,6 +161,20 @@ def test_days_that_were_not_seen_have_wide_intervals():
         widths[kind] = np.mean(high - low)
         assert np.mean((low <= expit(effect[day])) & (expit(effect[day]) <= high)) >= 0.8
     assert widths["new"] > 2.0 * widths["seen"]
+
+
+def test_windows_of_other_days_do_not_know_the_effect_of_a_new_one():
+    new = np.arange(0, 30, 6)
+    rows, _ = days(3_000, 7, new=new)
+    given = Sums(rows.x, rows.trials, rows.successes)
+    found = find(given, SQUARE)
+    wide = Window(np.ones(2), 0.25, 1.2, 0.0, np.array([0.0, 1.0, 0.0]))  # only at new days
+    smooth = build(given, SQUARE, found._replace(windows=(wide,), spread=np.zeros(2)))
+    beliefs = smooth.beliefs(np.column_stack([(new + 0.5) / 30, np.full(len(new), 0.5)]))
+    assert np.array_equal(beliefs.question, np.full(len(new), 2))
+    tau = np.exp(found.components[0].theta[-1])
+    assert (beliefs.held[0] > 50.0).all()
+    assert (beliefs.laws.deviations[-1] > tau).all()
 
 
 def test_order_cannot_be_seen_with_levels():

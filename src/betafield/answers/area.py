@@ -370,7 +370,8 @@ def _answered(asked: Asked, part: Part, which: npt.NDArray[np.int64]) -> tuple[F
         rows = np.flatnonzero(which == j + 1)
         if rows.size:
             p, slope = (each[rows] for each in asked.windows[j])
-            kept = asked.beliefs.kept(j, window)[rows] if window.is_whole else 1.0
+            is_shared = asked.smooth.is_shared(window, asked.beliefs.question[rows])
+            kept = np.where(is_shared, asked.beliefs.kept(j, window)[rows], 1.0)
             mean[rows] = p + slope * kept * part.off[rows]
             rise[rows] = slope * kept / part.scale[rows]
     return mean, rise

@@ -220,8 +220,18 @@ class Smooth:
         return Beliefs(xs, process, m, held, question, laws)
 
     def is_shared(self, window: Window, question: Ints) -> Bools:
-        """Return where the process's error is taken to be the same all over the window."""
-        return np.asarray(window.is_whole & ~((question == 1) & self._is_repeated))
+        """Return where the process's error is taken to be the same all over the window.
+
+        An unseen level has an effect of its own, which the window's trials do not have.
+        """
+        is_own = np.isin(question, [2 + a for a in self._effects])
+        return np.asarray(window.is_whole & ~is_own & ~((question == 1) & self._is_repeated))
+
+    @property
+    def _effects(self) -> set[int]:
+        """The features whose levels have effects in a process."""
+        each = (fit.problem.prior.effects for fit in self.fits)
+        return {effects.feature for effects in each if effects is not None}
 
     def process_mean(self, points: Floats) -> Floats:
         """Return the mean of π under the processes alone, which is much faster."""
@@ -282,8 +292,7 @@ class Smooth:
     @cached
     def added(self) -> Floats:
         """Variance between levels that is added, per kind of query."""
-        has_effects = any(fit.problem.prior.effects is not None for fit in self.fits)
-        added = np.zeros_like(self.spread) if has_effects else self.spread
+        added = np.zeros_like(self.spread) if self._effects else self.spread
         return np.concatenate([np.zeros(2), added if added.size else np.zeros(self._features)])
 
     @property
