@@ -519,6 +519,18 @@ def test_a_model_does_not_change_with_the_data_it_learned_from(scale, d):
     np.testing.assert_array_equal(model.posterior(queries).alpha, before)
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_what_is_put_off_does_not_change_with_the_data_either(d):
+    X, y = grid_trials(70, d)
+    kept, ours = SmoothBetaClassifier(), SmoothBetaClassifier()
+    for half in (slice(0, 35), slice(35, 70)):
+        kept.partial_fit(X[half].copy(), y[half].copy(), classes=[0, 1])
+        some, outcomes = X[half].copy(), y[half].copy()
+        ours.partial_fit(some, outcomes, classes=[0, 1])
+        some[:], outcomes[:] = -5.0, 0
+    assert_same_knowledge(ours, kept, X)
+
+
 def test_a_fitted_model_does_not_change_with_the_arrays_of_its_options():
     X, y = grid_trials(70, 2)
     bounds, scale = np.array([(0.0, 1.0)] * 2), np.array([1.0, 2.0])

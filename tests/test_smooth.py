@@ -1,6 +1,7 @@
 """The default model: it is a function of its trials only, and its answers are right."""
 
 from pathlib import Path
+import tracemalloc
 
 import dask.array
 import numpy as np
@@ -223,6 +224,32 @@ def test_three_classes_add_up_and_predict_well():
     chances = cross_val_predict(SmoothBetaClassifier(), X, y, cv=5, method="predict_proba")
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
     assert log_loss(y, chances) < 0.155  # the best of scikit-learn's usual models, with defaults
+
+
+# Memory.
+
+
+def peak(t, d):
+    """Return the peak of allocated memory during a fit of t trials, and the bytes of X and y."""
+    rng = np.random.default_rng(t)
+    X = rng.uniform(size=(t, d))
+    y = (rng.uniform(size=t) < 0.5 + 0.4 * np.cos(3.0 * X.sum(axis=1))).astype(np.int64)
+    tracemalloc.start()
+    try:
+        SmoothBetaClassifier().fit(X, y)
+        return tracemalloc.get_traced_memory()[1], X.nbytes + y.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("d", "t"), [(1, 300_000), pytest.param(2, 1_000_000, marks=pytest.mark.long)]
+)
+def test_more_trials_take_at_most_three_times_the_memory_of_x_and_y(d, t):
+    """A difference, because grids and bases take the same memory for any number of trials."""
+    peak(5_000, d)  # imports and compiles on first use
+    some, more = peak(t, d), peak(2 * t, d)
+    assert more[0] - some[0] <= 3 * (more[1] - some[1])
 
 
 # Refusals.

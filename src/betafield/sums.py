@@ -261,8 +261,8 @@ class Sums:
             # Rounding to coarser units needs the summed fractions of each place.
             parts = [_joined(each) for each in self.parts.values()]
         context = None if set(self.parts) <= {0} else self._contexts(parts)
-        counts = np.concatenate([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
-        points = np.concatenate([part.points for part in parts])
+        counts = _end_to_end([_in_units(p.counts, self.n_classes, bits) for p in parts], axis=1)
+        points = _end_to_end([part.points for part in parts])
         group = _all_groups(parts)
         return Rows(points, counts, context, 2.0**-bits, group)
 
@@ -276,7 +276,7 @@ class Sums:
                 each.append(bernstein.elevated(corners, degree).reshape(part.size, -1))
             else:
                 each.append(np.tile(_raised(part, degree), (1, number)))
-        return np.concatenate(each)
+        return _end_to_end(each)
 
     def _bits(self, parts: list[Part]) -> int:
         """Return the resolution of counts in bits: 0, or up to 32 if there are fractions."""
@@ -405,7 +405,12 @@ def _concatenated(parts: tuple[Part, ...]) -> Part:
 def _all_groups(parts: Sequence[Part]) -> Floats | None:
     """Return the groups of all parts; None if trials have no groups."""
     each = [part.group for part in parts if part.group is not None]
-    return np.concatenate(each) if each else None
+    return _end_to_end(each) if each else None
+
+
+def _end_to_end(arrays: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
+    """Return arrays one after the other; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
 
 
 def _raised(part: Part, degree: int) -> Floats:
@@ -418,7 +423,7 @@ def _raised(part: Part, degree: int) -> Floats:
 
 def _in_units(counts: npt.NDArray[Any], n_classes: int, bits: int) -> Ints:
     """Return trials per class in units of 2^−bits."""
-    whole = counts[:n_classes].astype(np.int64) << bits
+    whole = np.left_shift(counts[:n_classes], bits, dtype=np.int64)
     if len(counts) > n_classes:
         whole += np.rint(counts[n_classes:] * (2.0**bits / FRACTIONS)).astype(np.int64)
     return np.asarray(whole)

@@ -186,11 +186,12 @@ def _coded(
     known, table = features.categories, categories.table_of(X)
     cells = None if table is not None else _objects(X, name)
     size = table.shape[0] if table is not None else len(_as_cells(cells))
-    out = np.empty((size, features.number))
+    values = np.empty((size, 0))
     if features.numeric:
         numeric = features.numeric if known.columns else slice(None)
         some: Any = _as_cells(cells)[:, numeric] if table is None else table[:, numeric].to_native()
-        out[:, numeric] = _numbers(some, header, name)
+        values = _numbers(some, header, name)
+    out = _among_categories(values, features)
     found = []
     for a in known.columns:
         column = table[:, a].to_list() if table is not None else _as_cells(cells)[:, a].tolist()
@@ -207,6 +208,15 @@ def _coded(
     if any(known.labels):
         seen = known.plus(seen)
     return out, features._replace(categories=seen)
+
+
+def _among_categories(values: Floats, features: Features) -> Floats:
+    """Return these numbers with space for the columns of categories, and as given without any."""
+    if not features.categories.columns:
+        return np.ascontiguousarray(values)
+    out = np.empty((len(values), features.number))
+    out[:, features.numeric] = values
+    return out
 
 
 def _as_cells(cells: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
