@@ -393,7 +393,10 @@ class SmoothField:
     # Queries.
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
-        """Return the posterior of the success probability at each of the points (m, d)."""
+        """Return the posterior of the success probability at each of the points (m, d).
+
+        The second argument is for windows (see `Field.posterior`), and not used here.
+        """
         return believed(self.answering, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
