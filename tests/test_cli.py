@@ -479,7 +479,7 @@ CSV_FILES = {
     "blank": (b"\n\n", "is empty"),
     "header": (b"a,b\n", "no rows"),
     "latin1 names": (b"a,caf\xe9\n1,0\n2,1\n", "UTF-8.*0xe9"),
-    "latin1 cells": (b"a,b\n1,caf\xe9\n2,th\xe9\n", "UTF8"),
+    "latin1 cells": (b"a,b\n1,caf\xe9\n2,th\xe9\n", "line 2 of .*, column .b.*in UTF-8"),
     "utf16": ("a,b\n1,0\n2,1\n".encode("utf-16"), "UTF-16"),
     "twice": (b"a,b,b\n1,0,1\n2,1,1\n", "2 columns 'b'"),
     "word": (b"a,b\n1,0\nx,1\n", "line 3 of .*, column 'a'.*'x'"),
@@ -1040,6 +1040,12 @@ def test_errors_of_standard_input_call_it_so(refuse, monkeypatch):
     refuse(1, where, "fit", "-", "--features", "x", "--outcome", "y")
     feed(monkeypatch, b"no model")
     refuse(1, "error: standard input is not a betafield file", "predict", "-", "--grid", "3")
+    feed(monkeypatch, Path("line.beta").read_bytes()[:-40])
+    refuse(1, "error: standard input is cut off", "info", "-")
+    feed(monkeypatch, b"x,y\n")
+    refuse(1, "error: standard input: no rows to learn from", "fit", "-")
+    feed(monkeypatch, b"x,y\n1,0\n2,1,3\n")
+    refuse(1, "error: line 3 of standard input: found 3 values; 2 are needed", "fit", "-")
     feed(monkeypatch, b"")
     refuse(1, "standard input: is empty", "fit", "-")
     refuse(2, "- twice", "predict", "-", "--at", "-")

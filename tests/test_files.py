@@ -956,23 +956,49 @@ def test_noise_is_refused(suffix, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "said"), [("7,8", "Expected 3 columns, got 2"), ("1,2,3,4", "Expected 3 columns")]
+    ("row", "said"), [("7,8", "found 2 values; 3 are"), ("1,2,3,4", "found 4 values; 3 are")]
 )
 def test_a_ragged_row_is_refused_by_its_number(row, said, tmp_path):
     lines = ["dose,age,died", *(f"0.5,{20 + i},{i % 2}" for i in range(60))]
     lines[1 + 40] = row
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines))
-    where = re.escape(f"line 42 of {path}: cannot be read: ")
-    with pytest.raises(ValueError, match=f"{where}.*{said}"):
+    with pytest.raises(ValueError, match=re.escape(f"line 42 of {path}: {said}")):
         learned(path, files.Limits(block=100), outcome="died")
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_text_that_is_not_utf_8_is_refused_by_its_line(is_late, tmp_path):
+    """In a column that is read, in the first block of the file and in a later one."""
+    lines = [b"dose,age,died", *(b"0.5,%d,no" % (20 + i) for i in range(60))]
+    lines[41 if is_late else 2] = b"0.5,20,\xff"
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\n".join(lines))
+    said = f"line {42 if is_late else 3} of {path}, column 'died': found b'\\xff'; text must be"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        learned(path, files.Limits(block=100), outcome="died")
+
+
+@pytest.mark.parametrize("value", ["many", '"NA"', "1_000", "0x1g", " 1 2 ", "1,000.0"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_value_that_is_no_number_is_refused_by_its_line(value, is_late, tmp_path):
+    """Whatever pyarrow cannot read as a number is found again, in whichever block it is."""
+    lines = ["dose;age;died", *(f"0.5; {20 + i} ;{i % 2}" for i in range(60))]
+    lines[41 if is_late else 2] = f"0.5;{value};1"
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines))
+    found = value.strip('"')
+    said = f"line {42 if is_late else 3} of {path}, column 'age': found an invalid value {found!r};"
+    asked = files.roles(["dose", "age"], outcome="died")
+    rows = files.Rows(path, asked, separator=";", limits=files.Limits(block=100))
+    with pytest.raises(ValueError, match=re.escape(said)):
+        list(rows.read("learning"))
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"", "Empty CSV"),
-        (b"dose,age,died\n1,2,\xff\n", "UTF8"),
         (b"dose,age,died\n1,2," + b"x" * 900 + b"\n", "straddling"),
     ],
 )

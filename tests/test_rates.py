@@ -22,6 +22,7 @@ from betafield.contexts import Unknown
 from betafield.decisions import Everywhere, Experiment
 from betafield.process import unknown
 from betafield.process.design import matrix
+from betafield.process.finding import Asked
 from betafield.process.unknown import find_unknown
 
 Q = np.array([[0.2], [0.5], [0.8]])
@@ -180,7 +181,7 @@ def test_lapses_against_a_grid_of_models(number, near):
     grid = np.linspace(0.002, 0.25, 20)
     expected = integrated(X, y, lambda u: contexts.guess_lapse(0.5, u), stats.beta(1.5, 30), grid)
     field = model().fit(X, y, context=contexts.guess_lapse(0.5, Unknown(1.5, 30))).field_
-    nodes = find_unknown(*field.per_class(), field.numeric_bounds, False, "range", number)
+    nodes = find_unknown(*field.per_class(), Asked(field.numeric_bounds, False, "range"), number)
     found = SmoothBetaClassifier.of(replace(field, found=(nodes,), found_at=field.totals))
     rate, post = found.rates_["lapse"], found.posterior(Q)
     np.testing.assert_allclose(rate.mean(), expected[0], atol=0.3 * near)

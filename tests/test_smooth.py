@@ -1,7 +1,7 @@
 """The default model: it is a function of its trials only, and its answers are right."""
 
-from pathlib import Path
 import tracemalloc
+from pathlib import Path
 
 import dask.array
 import numpy as np

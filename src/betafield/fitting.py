@@ -56,7 +56,7 @@ def taught(
     """Return a field that includes these trials, settled if they are the first."""
     learning.require_features(options, features)
     units.checked_scale(options.scale, len(features.numeric))
-    units.require_positive(options.scale, some.points[:, features.numeric], features.numeric_names)
+    units.require_positive(options.scale, features.numbers(some.points), features.numeric_names)
     require_monotone(options, features, classes)
     if known is None:
         first = added(begun(options, features, classes), some)

@@ -76,7 +76,7 @@ def begun(
 
     `weigh()` returns the weight of each point; it is called only for standard deviations.
     """
-    numbers, wraps = points[:, features.numeric], options.wraps(features).among(features.numeric)
+    numbers, wraps = features.numbers(points), options.wraps(features).among(features.numeric)
     domain = units.domain(options.bounds, numbers)
     if options.bounds is None and wraps:
         domain = wraps.domain(domain, lambda a: numbers[:, a])
@@ -178,7 +178,7 @@ def placed_numbers(
     """Return points as places; categories have neither bounds nor periods and stay unchanged."""
     wraps, numeric = options.wraps(features), features.numeric
     found = placed(
-        options, wraps.among(numeric), points[:, numeric], present, features.numeric_names
+        options, wraps.among(numeric), features.numbers(points), present, features.numeric_names
     )
     if not wraps:
         return points
@@ -262,15 +262,15 @@ def known_context(context: distorted.Context, options: Options) -> Floats:
 
 def present(some: Trials) -> Trials:
     """Return trials without those in which a feature is missing; warn how many there were."""
-    is_there = np.asarray(~np.isnan(some.points).any(axis=1))
-    number = int(np.count_nonzero(~is_there))
-    if not number:
+    is_missing = np.isnan(some.points)
+    if not is_missing.any():
         return some
+    is_there = np.asarray(~is_missing.any(axis=1))
     if not is_there.any():
         raise refused("X", "every row has a missing value; at least one row without is needed")
     warnings.warn(
-        f"X: left out {number} of {len(is_there)} rows, in which a feature is missing; the first "
-        f"is row {int(np.argmin(is_there))}",
+        f"X: left out {np.count_nonzero(~is_there)} of {len(is_there)} rows, in which a feature is "
+        f"missing; the first is row {int(np.argmin(is_there))}",
         stacklevel=5,
     )
     return some.taken(np.flatnonzero(is_there))

@@ -234,7 +234,7 @@ def _target(name: str) -> tuple[str, int | None]:
         return target, None
     except OSError as error:
         raise _named(error, name) from error
-    _require_regular(name, mode)
+    _require_regular(repr(name), mode)
     if not os.access(target, os.W_OK):
         raise Refused("path", f"{name!r} cannot be written").error(PermissionError)
     return target, stat.S_IMODE(mode)
@@ -267,8 +267,10 @@ class Declared(NamedTuple):
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
-def read(path: Any, kind: str) -> tuple[Any, Arrays]:
+def read(path: Any, kind: str, name: str | None = None) -> tuple[Any, Arrays]:
     """Return the unchecked values and arrays of a file made by `write`.
+
+    Errors call it `name`, or by its path.
 
     Raises
     ------
@@ -277,8 +279,9 @@ def read(path: Any, kind: str) -> tuple[Any, Arrays]:
     OSError
         If it cannot be read.
     """
-    name = file_name(path)
-    with _opened(name) as file:
+    path = file_name(path)
+    name = name or repr(path)
+    with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         length = _header_length(name, file, size)
         header, layout = _header(name, file.read(length))
@@ -314,7 +317,7 @@ def _short(value: Any) -> str:
 
 
 def _refusal(name: str, why: str) -> ValueError:
-    return refused("path", f"{name!r} {why}")
+    return refused("path", f"{name} {why}")
 
 
 def _named(error: OSError, name: str) -> OSError:
@@ -326,7 +329,7 @@ def _named(error: OSError, name: str) -> OSError:
 def _opened(name: str) -> BufferedReader:
     """Open a regular file; other kinds could make the reader wait for ever."""
     try:
-        _require_regular(name, os.stat(name).st_mode)
+        _require_regular(repr(name), os.stat(name).st_mode)
     except FileNotFoundError as error:
         said = f"found {name!r}, but there is no such file"
         raise Refused("path", said).error(FileNotFoundError) from error
@@ -336,7 +339,7 @@ def _opened(name: str) -> BufferedReader:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(name, flags), "rb")
     try:
-        _require_regular(name, os.fstat(file.fileno()).st_mode)
+        _require_regular(repr(name), os.fstat(file.fileno()).st_mode)
     except ValueError:
         file.close()
         raise

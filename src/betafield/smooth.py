@@ -393,7 +393,10 @@ class SmoothField:
     # Queries.
 
     def posterior(self, points: Floats, _: Any = None) -> Posterior:
-        """Return the posterior of the success probability at each of the points (m, d)."""
+        """Return the posterior of the success probability at each of the points (m, d).
+
+        The second argument is for windows (see `Field.posterior`), and not used here.
+        """
         return believed(self.answering, points, self.options.n_jobs)
 
     def mean(self, points: Floats) -> Floats:
@@ -450,13 +453,14 @@ class SmoothField:
     def _learned(self) -> tuple[tuple[Found, ...], tuple[Smooth, ...]]:
         """The estimates from all trials, and the models that answer queries with them."""
         from betafield.process.links import LINKS, LOGIT
-        from betafield.process.model import learn
+        from betafield.process.model import Asked, learn
 
         options = self.options
-        asked = self.numeric_bounds, options.method == "auto", units.of_process(options.scale)
         # Most of several classes are rare nearly everywhere, which log-odds describe better.
         links = LINKS if len(self.classes) == 2 else (LOGIT,)
-        each = [learn(one, *asked, links) for one in self.per_class()]
+        scale = units.of_process(options.scale)
+        asked = Asked(self.numeric_bounds, options.method == "auto", scale, links)
+        each = [learn(one, asked) for one in self.per_class()]
         return tuple(found for found, _ in each), tuple(smooth for _, smooth in each)
 
     def per_class(self) -> list[ProcessSums]:

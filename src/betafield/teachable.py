@@ -325,12 +325,13 @@ class Teachable(Learned):
         self, known: AnyField | None, X: Any, y: Any, classes: Any, **columns: Any
     ) -> AnyField:
         """Return a field that includes these trials."""
-        owner = type(self).__name__
-        return teaching.by_labels(owner, self._options(), known, X, y, classes, **columns)
+        return teaching.by_labels(self._before(known), X, y, classes, **columns)
 
     def _of_counts(
         self, known: AnyField | None, X: Any, successes: Any, held: Any, **columns: Any
     ) -> AnyField:
         """Return a field that includes these binomial rows."""
-        owner = type(self).__name__
-        return teaching.by_counts(owner, self._options(), known, X, successes, held, **columns)
+        return teaching.by_counts(self._before(known), X, successes, held, **columns)
+
+    def _before(self, known: AnyField | None) -> teaching.Before:
+        return teaching.Before(type(self).__name__, self._options(), known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,25 @@ from betafield.options import Options
 Floats = npt.NDArray[np.float64]
 
 
+class Before(NamedTuple):
+    """An estimator before it learns.
+
+    Parameters
+    ----------
+    owner : str
+        Its name in errors.
+    options : Options
+    known : Field or SmoothField, or None
+        What it has learned so far, if it is not to forget that.
+    """
+
+    owner: str
+    options: Options
+    known: AnyField | None
+
+
 def by_labels(
-    owner: str,
-    options: Options,
-    known: AnyField | None,
+    before: Before,
     X: Any,
     y: Any,
     classes: Any,
@@ -27,8 +42,9 @@ def by_labels(
     context: Any,
     groups: Any,
 ) -> AnyField:
-    """Return a field that includes these trials; errors call the estimator `owner`."""
-    points, features = _points(owner, known, X, options)
+    """Return a field that includes these trials."""
+    _, options, known = before
+    points, features = _points(before, X)
     t = len(points)
     outcome, weight = trials.labels(y, t), trials.weights(sample_weight, t)
     every = methods.classes_of(known, outcome, classes, options)
@@ -39,9 +55,7 @@ def by_labels(
 
 
 def by_counts(
-    owner: str,
-    options: Options,
-    known: AnyField | None,
+    before: Before,
     X: Any,
     successes: Any,
     held: Any,
@@ -51,7 +65,8 @@ def by_counts(
     overdispersion: Any,
 ) -> AnyField:
     """Return a field that includes these binomial rows."""
-    points, features = _points(owner, known, X, options)
+    _, options, known = before
+    points, features = _points(before, X)
     t = len(points)
     classes = success.of_counts(options.pos_label) if known is None else known.classes
     require_two(classes)
@@ -68,10 +83,9 @@ def require_two(classes: npt.NDArray[Any]) -> None:
         raise ValueError(f"successes: this model has {len(classes)} classes; counts need two")
 
 
-def _points(
-    owner: str, known: AnyField | None, X: Any, options: Options
-) -> tuple[Floats, trials.Features]:
+def _points(before: Before, X: Any) -> tuple[Floats, trials.Features]:
     """Return the points of trials, and their features."""
+    owner, options, known = before
     if known is None:
         return trials.first_points(owner, X, options.asked)
     may_miss = options.missing == "drop"

@@ -87,6 +87,10 @@ class Features(NamedTuple):
         """The columns that are not categories."""
         return [a for a in range(self.number) if a not in self.categories.columns]
 
+    def numbers(self, points: Floats) -> Floats:
+        """Return the columns of points that are not categories, without a copy if that is all."""
+        return points[:, self.numeric] if self.categories.columns else points
+
     @property
     def called(self) -> tuple[str, ...]:
         """The names of all columns, or x0, x1, … if they have none."""

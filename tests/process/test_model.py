@@ -8,7 +8,17 @@ from betafield.posteriors import LatentNormal
 from betafield.process import law, mixtures
 from betafield.process.ladder import UNIT, WIDTHS, units, window_sums
 from betafield.process.law import Laws
-from betafield.process.model import Component, Found, Smooth, Sums, Window, build, find, learn
+from betafield.process.model import (
+    Asked,
+    Component,
+    Found,
+    Smooth,
+    Sums,
+    Window,
+    build,
+    find,
+    learn,
+)
 from betafield.process.residuals import corrected, logit_variance, parts, residuals, variance
 
 UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
@@ -112,7 +122,7 @@ def test_learning_is_finding_and_building(name, with_windows):
     given = LEARNED[name]()
     d = given.points.shape[1]
     bounds = UNIT_SQUARE[:1].repeat(d, axis=0)
-    found, smooth = learn(given, bounds, with_windows)
+    found, smooth = learn(given, Asked(bounds, with_windows))
     assert alike(found, find(given, bounds, with_windows))
     built = build(given, bounds, found)
     assert [fit.objective for fit in smooth.fits] == [fit.objective for fit in built.fits]

@@ -30,10 +30,11 @@ class Where(NamedTuple):
 
 def loaded(path: str) -> SmoothBetaClassifier:
     """Return the model in a file or in standard input."""
-    from betafield.estimators import load
+    from betafield import state
+    from betafield.estimators import SmoothBetaClassifier
 
-    with reading.model_file(path) as real:
-        return load(real)
+    with reading.model_file(path) as (real, name):
+        return SmoothBetaClassifier.of(state.load(real, name))
 
 
 def answers_to(

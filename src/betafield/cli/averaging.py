@@ -66,7 +66,7 @@ def _read(
                 labels.append(_plain(batch.groups(), wanted.area))
                 weights.append(batch.weights())
     if not points:
-        raise ValueError(f"{given.paths[0]}: has no rows; at least one point is needed")
+        raise ValueError(f"{given.files[0].name}: has no rows; at least one point is needed")
     terminal.tell_dropped(rows.dropped)
     held = None if wanted.weights is None else np.concatenate(weights)
     return np.concatenate(points), np.concatenate(labels), held

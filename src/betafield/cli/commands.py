@@ -177,14 +177,13 @@ def fit(
         for found in () if quiet or distortion is None else distortion.unknown:
             terminal.note(found)
         model = _unfitted(**settings, bounds=domain, pos_label=label).fit_files(
-            given.paths,
+            given.files,
             features=columns.features,
             outcome=columns.outcome,
             **counted,
             context=context,
             overdispersion="auto" if overdispersion else None,
             progress=terminal.is_watched(),
-            separator=given.separator,
         )
     writing.write_whole(model.save, target, ".beta")
     if not quiet:

@@ -173,7 +173,7 @@ def in_file(
 
     from betafield.files import Roles
 
-    path = given.paths[0]
+    table_name = given.files[0].name
     context = None if under is None else under.context()
     names = feature_names(model)
     asked = tuple(names) if hasattr(model, "feature_names_in_") else ()
@@ -185,7 +185,7 @@ def in_file(
     with given.rows(roles, watched, named, ROWS, may_miss) as rows:
         if len(rows.roles.features) != len(names):
             raise ValueError(
-                f"{path}: has {len(rows.roles.features)} columns; this model has no names of "
+                f"{table_name}: has {len(rows.roles.features)} columns; this model has no names of "
                 f"features, so {len(names)} columns are needed, in their order"
             )
         some = False
@@ -201,7 +201,7 @@ def in_file(
             some = True
             yield _labelled(dict(zip(names, spelled, strict=True)), answers)
     if not some:
-        raise ValueError(f"{path}: has no rows; at least one point is needed")
+        raise ValueError(f"{table_name}: has no rows; at least one point is needed")
     terminal.tell_dropped(rows.dropped)
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,6 @@ import betafield.cli.outcomes as outcomes
 import betafield.cli.spelling as spelling
 from betafield.cli.terminal import is_watched, progress
 from betafield.cli.usage import UsageError
-from betafield.refusals import about
 
 if TYPE_CHECKING:
     from betafield.cli.terminal import Advance
@@ -40,15 +39,10 @@ NUMBERING = {"", "id", "index", "row", "unnamed: 0"}
 
 
 class Given(NamedTuple):
-    """Tables, and how to read them: the separator, and whether to drop rows without a value."""
+    """Tables, and whether to drop rows without a value."""
 
-    paths: list[str]
-    separator: str | None = None
+    files: list[File]
     drop_missing: bool = False
-
-    def files(self) -> list[File]:
-        """Return the files at the paths."""
-        return _listed(self.paths, self.separator)
 
     def rows(
         self,
@@ -61,8 +55,8 @@ class Given(NamedTuple):
         """Return the rows of all files."""
         from betafield.files import Rows
 
-        how = (batch_rows, watched, categorical, self.separator, self.drop_missing, may_miss)
-        return Rows(self.paths, roles, *how)
+        how = (batch_rows, watched, categorical, None, self.drop_missing, may_miss)
+        return Rows(self.files, roles, *how)
 
 
 # Standard input ----------------------------------------------------------------------------
@@ -75,12 +69,15 @@ def tables(
     """Give tables that are readable, with standard input in a temporary file."""
     if list(paths).count("-") > 1:
         raise UsageError("FILE: found - twice; standard input can be read only once")
+    mark, named = spelling.separator(separator), [path for path in paths if path != "-"]
+    files = _listed(named, mark) if named else []
     with contextlib.ExitStack() as stack:
-        real = [stack.enter_context(_spooled(p, _suffix)) if p == "-" else p for p in paths]
-        given = Given(real, spelling.separator(separator), drop_missing)
-        for file in given.files():
+        if "-" in paths:
+            real = stack.enter_context(_spooled(_suffix))
+            files = [*files, *_listed([real], mark, STANDARD)]
+        for file in files:
             _require_text(file)
-        yield given
+        yield Given(files, drop_missing)
 
 
 def inputs(paths: Sequence[str]) -> list[str]:
@@ -91,20 +88,20 @@ def inputs(paths: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def model_file(path: str) -> Iterator[str]:
-    """Give the path of a model, with standard input in a temporary file."""
+def model_file(path: str) -> Iterator[tuple[str, str | None]]:
+    """Give the path of a model and what errors call it, with standard input in a temporary file."""
     if path != "-":
-        yield path
+        yield path, None
         return
-    with _spooled(path, lambda _: ".beta") as real:
-        yield real
+    with _spooled(lambda _: ".beta") as real:
+        yield real, STANDARD
 
 
 @contextlib.contextmanager
-def _spooled(path: str, suffix: Any) -> Iterator[str]:
-    """Give a temporary file with all of standard input; errors call it standard input."""
+def _spooled(suffix: Callable[[bytes], str]) -> Iterator[str]:
+    """Give the path of a temporary file with all of standard input."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError(f"{path}: {STANDARD} is a terminal; pipe a file into it")
+        raise UsageError(f"-: {STANDARD} is a terminal; pipe a file into it")
     stream = sys.stdin.buffer
     with tempfile.TemporaryDirectory(prefix="betafield-") as folder:
         start = stream.read(4)
@@ -112,22 +109,7 @@ def _spooled(path: str, suffix: Any) -> Iterator[str]:
         with open(real, "wb") as file:
             file.write(start)
             shutil.copyfileobj(stream, file)
-        try:
-            yield real
-        except (ValueError, TypeError, OSError) as error:
-            if real not in str(error):
-                raise
-            raise _of_input(error, real) from error
-
-
-def _of_input(error: Exception, real: str) -> Exception:
-    """Return the same error about standard input, whose temporary file it names."""
-    kinds: tuple[type[Exception], ...] = (UsageError, ValueError, TypeError, OSError)
-    kind = next(each for each in kinds if isinstance(error, each))
-    found = about(error)
-    said = str(error) if found is None else found.said
-    said = said.replace(repr(real), STANDARD).replace(real, STANDARD)
-    return kind(said) if found is None else found._replace(said=said).error(kind)
+        yield real
 
 
 def _suffix(start: bytes) -> str:
@@ -148,10 +130,12 @@ def stem(path: str) -> str:
     return Path(path if os.path.isfile(path) else _listed([path])[0].path).stem
 
 
-def _listed(paths: Sequence[str], separator: str | None = None) -> list[File]:
+def _listed(
+    paths: Sequence[str], separator: str | None = None, name: str | None = None
+) -> list[File]:
     from betafield import files
 
-    return files.listed(list(paths), separator)
+    return files.listed(list(paths), separator, name=name)
 
 
 # Text --------------------------------------------------------------------------------------
@@ -159,30 +143,30 @@ def _listed(paths: Sequence[str], separator: str | None = None) -> list[File]:
 
 def _require_text(file: File) -> None:
     """Raise unless a text file is valid UTF-8 with the expected separator."""
-    path = file.path
-    if Path(path).suffix.lower() not in TEXT:
+    name = file.name
+    if Path(file.path).suffix.lower() not in TEXT:
         return
-    with open(path, "rb") as opened:
+    with open(file.path, "rb") as opened:
         head = opened.read(HEAD)
     if not head.strip(b"\xef\xbb\xbf\r\n "):
-        raise ValueError(f"{path}: is empty; a line of column names and rows are needed")
+        raise ValueError(f"{name}: is empty; a line of column names and rows are needed")
     if b"\0" in head:
         raise ValueError(
-            f"{path}: is not text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
+            f"{name}: is not text in UTF-8; it has NUL bytes, as UTF-16 and binaries do"
         )
-    names = head.splitlines()[0]
+    header = head.splitlines()[0]
     try:
-        text = names.decode("utf-8-sig")
+        text = header.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path}: is not text in UTF-8; its first line has byte 0x{names[error.start]:02x} at "
-            f"place {error.start}, so convert it"
+            f"{name}: is not text in UTF-8; its first line has byte 0x{header[error.start]:02x} "
+            f"at place {error.start}, so convert it"
         ) from error
     expected = getattr(file, "separator", ",")
     for mark, called in SEPARATORS.items():
         if mark in text and expected not in text:
             raise ValueError(
-                f"{path}: its columns are separated by {called}, not by {expected!r}; add "
+                f"{name}: its columns are separated by {called}, not by {expected!r}; add "
                 f"--separator {'tab' if mark == TAB else repr(mark)}"
             )
 
@@ -221,7 +205,7 @@ def columns(
     categorical : "from_dtype" or list of str
         Which features are categories.
     """
-    for file in given.files() if distorting else ():
+    for file in given.files if distorting else ():
         _require_columns(file, distorting)
     guessed = []
     used = [*(name for name in others.values() if name), *distorting, *(features or ())]
@@ -263,7 +247,7 @@ def _require_columns(file: File, names: tuple[str, ...]) -> None:
     for name in names:
         if there.count(name) != 1:
             what = f"has {there.count(name)} columns" if name in there else "has no column"
-            raise ValueError(f"{file.path}: {what} {name!r}; it has {', '.join(map(repr, there))}")
+            raise ValueError(f"{file.name}: {what} {name!r}; it has {', '.join(map(repr, there))}")
 
 
 def _other_columns(
@@ -290,7 +274,7 @@ def _other_columns(
 
 def _only_outcome(given: Given, used: list[str]) -> str:
     """Return the only column with two values over all rows of all files."""
-    found = [name for name in _two_valued(given.files()) if name not in used]
+    found = [name for name in _two_valued(given.files) if name not in used]
     if len(found) == 1:
         return found[0]
     which = f"columns {', '.join(map(repr, found))} have" if found else "no column has"
@@ -311,7 +295,7 @@ def _two_valued(listed: list[File]) -> list[str]:
         for file in listed:
             few = _still_few(file, few, advance)
     if few and not any(labels.meaning for labels in few.values()):
-        raise ValueError(f"{', '.join(file.path for file in listed)}: no rows to learn from")
+        raise ValueError(f"{', '.join(file.name for file in listed)}: no rows to learn from")
     return [name for name, labels in few.items() if len(set(labels.meaning.values())) == 2]
 
 

@@ -1,7 +1,9 @@
 """Files of trials, read in batches: paths, then record batches, then columns.
 
     paths     the files that paths, globs and folders name
-    sources   Parquet and CSV files, read in pieces
+    pieces    what every kind of file can be asked for
+    text      CSV files
+    sources   Parquet files, and files by their names
     columns   the roles of columns, and their values as arrays
     labels    the classes of an outcome
     schemas   checks of the columns that files have
@@ -21,7 +23,9 @@ from betafield.files.batch import Batch
 from betafield.files.columns import Roles, roles
 from betafield.files.labels import Labels
 from betafield.files.optional import arrow
+from betafield.files.pieces import File
 from betafield.files.rows import Rows
-from betafield.files.sources import CSV, File, Limits, listed
+from betafield.files.sources import Limits, listed
+from betafield.files.text import CSV
 
 __all__ = ["CSV", "Batch", "File", "Labels", "Limits", "Roles", "Rows", "arrow", "listed", "roles"]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from betafield.categories import require_words, text
 from betafield.files.columns import Roles, as_numbers, as_plain, is_missing
 from betafield.files.optional import arrow
-from betafield.files.sources import File, Piece
+from betafield.files.pieces import File, Piece
 from betafield.refusals import about, refused
 
 Ints = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ class Batch:
     def _told(self, error: Exception) -> str:
         found = about(error)
         if found is None or found.row is None:
-            return f"{self.file.path}: {error}"
+            return f"{self.file.name}: {error}"
         where = self.file.where(self.row(found.row))
         if found.argument == "X" and found.part:  # a column, which the file has too
             return f"{where}, {found.part}: {found.said}"

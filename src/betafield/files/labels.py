@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from betafield import success
 from betafield.files.optional import arrow
-from betafield.files.sources import CSV, File
+from betafield.files.pieces import File
+from betafield.files.text import CSV
 from betafield.refusals import refused
 
 
@@ -34,13 +35,13 @@ class Labels:
             kind, meaning = _read_labels(found)
         if not found:
             return
-        for other, path in self.kinds.items():
+        for other, name in self.kinds.items():
             if other != kind:
                 raise ValueError(
-                    f"{file.path}, column {self.column!r}: found {kind}, where {path} has "
+                    f"{file.name}, column {self.column!r}: found {kind}, where {name} has "
                     f"{other}; outcomes must be of one kind in all files"
                 )
-        self.kinds[kind] = file.path
+        self.kinds[kind] = file.name
         self.meaning.update(meaning)
         self._check(file)
 
@@ -48,7 +49,7 @@ class Labels:
         for label in self.meaning.values():
             if isinstance(label, float) and not label.is_integer():
                 raise ValueError(
-                    f"{file.path}, column {self.column!r}: found {label!r}; outcomes must be "
+                    f"{file.name}, column {self.column!r}: found {label!r}; outcomes must be "
                     "whole numbers, booleans or text"
                 )
 

@@ -12,7 +12,7 @@ from betafield._extras import needed
 
 def arrow() -> Any:
     """Return pyarrow with its readers, or say how to install it."""
-    return needed("files", "pyarrow", "pyarrow.csv", "pyarrow.parquet")
+    return needed("files", "pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")
 
 
 def bar(progress: bool | None) -> Any:

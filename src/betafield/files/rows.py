@@ -16,7 +16,8 @@ from betafield.files.columns import Roles, value_kind
 from betafield.files.labels import Labels, require_few
 from betafield.files.optional import arrow, bar
 from betafield.files.schemas import check, spelled, with_categories, with_features
-from betafield.files.sources import CSV, USUAL, Limits, listed
+from betafield.files.sources import USUAL, Limits, listed
+from betafield.files.text import CSV
 from betafield.refusals import refused
 
 
@@ -49,7 +50,7 @@ class Rows:
     Parameters
     ----------
     paths : str, path or list of them
-        Files, globs and folders.
+        Files, globs and folders, or files that `listed` returned.
     roles : Roles
         The roles of columns; without features, these are all other columns.
     batch_rows : int
@@ -179,7 +180,7 @@ class Rows:
 
     def nothing(self, what: str) -> ValueError:
         """Return the error that there is nothing to learn from."""
-        names = spelled([file.path for file in self.files])
+        names = spelled([file.name for file in self.files])
         if self.dropped.number == self.dropped.rows > 0:
             what = "a missing value in every row"
         return refused("paths", f"found {what} in {len(self.files)} files: {names}")

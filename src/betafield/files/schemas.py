@@ -8,7 +8,8 @@ from typing import Any
 
 from betafield.categories import columns_of
 from betafield.files.columns import Roles, value_kind
-from betafield.files.sources import CSV, File
+from betafield.files.pieces import File
+from betafield.files.text import CSV
 from betafield.refusals import refused
 
 # The most names that a message lists.
@@ -28,7 +29,7 @@ def with_features(
         if odd:
             raise refused(
                 "features",
-                f"{files[0].path} and {file.path} do not have the same columns "
+                f"{files[0].name} and {file.name} do not have the same columns "
                 f"({spelled(sorted(odd))}); name those that are features",
             )
     names = tuple(name for name in first.names if name not in roles.all)
@@ -39,11 +40,11 @@ def with_features(
         if kind not in ("numbers", "booleans", "nothing") and name not in named:
             raise refused(
                 "features",
-                f"{files[0].path}, column {name!r}: found {kind}; name the columns "
+                f"{files[0].name}, column {name!r}: found {kind}; name the columns "
                 "that are features",
             )
     if not names:
-        raise refused("features", f"{files[0].path} has no other columns; at least one is needed")
+        raise refused("features", f"{files[0].name} has no other columns; at least one is needed")
     if callable(roles.context):
         raise refused(
             "features", "name them where context is a function, whose columns may be none of them"
@@ -82,7 +83,7 @@ def check(file: File, schema: Any, roles: Roles) -> None:
         if times != 1:
             what = "has no column" if not times else f"has {times} columns"
             raise ValueError(
-                f"{file.path}: {what} {name!r} for {roles.argument(name)}; "
+                f"{file.name}: {what} {name!r} for {roles.argument(name)}; "
                 f"it has {spelled(schema.names)}"
             )
         if isinstance(file, CSV):  # whose values are checked one by one
@@ -92,7 +93,7 @@ def check(file: File, schema: Any, roles: Roles) -> None:
         allowed = ("numbers", "booleans", *(["text"] if is_label else []))
         if kind not in (*allowed, "nothing"):
             raise ValueError(
-                f"{file.path}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed "
+                f"{file.name}, column {name!r}: found {kind}; {' or '.join(allowed)} are needed "
                 f"for {roles.argument(name)}"
             )
 

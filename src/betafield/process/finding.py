@@ -92,30 +92,11 @@ class Search(NamedTuple):
     levels: Levels = ()
 
 
-def find(
-    sums: Sums,
-    bounds: Floats,
-    with_windows: bool = True,
-    scale: str | tuple[str, ...] = "auto",
-    links: tuple[Link, ...] = LINKS,
-) -> Found:
-    """Return the best processes and windows for these trials; see `search`."""
-    return search(sums, bounds, with_windows, scale, links).found
-
-
-def search(
-    sums: Sums,
-    bounds: Floats,
-    with_windows: bool = True,
-    scale: str | tuple[str, ...] = "auto",
-    links: tuple[Link, ...] = LINKS,
-) -> Search:
-    """Return the best processes and windows for these trials.
+class Asked(NamedTuple):
+    """Which processes and windows are to be tried.
 
     Parameters
     ----------
-    sums : Sums
-        The trials.
     bounds : array of shape (d, 2)
         The domain, in own units.
     with_windows : bool
@@ -126,11 +107,27 @@ def search(
     links : tuple of Link
         Links to weigh by evidence.
     """
-    processes = _processes(sums, bounds, scale, links)
+
+    bounds: Floats
+    with_windows: bool = True
+    scale: str | tuple[str, ...] = "auto"
+    links: tuple[Link, ...] = LINKS
+
+
+def find(
+    sums: Sums, bounds: Floats, with_windows: bool = True, scale: str | tuple[str, ...] = "auto"
+) -> Found:
+    """Return the best processes and windows for these trials; see `Asked`."""
+    return search(sums, Asked(bounds, with_windows, scale)).found
+
+
+def search(sums: Sums, asked: Asked) -> Search:
+    """Return the best processes and windows for these trials, and what they were found with."""
+    processes = _processes(sums, asked)
     # Windows would mistake the effect of a group or a row for one of its place.
-    is_shared = sums.group is not None or sums.is_apart or not len(bounds)
+    is_shared = sums.group is not None or sums.is_apart or not len(asked.bounds)
     kept = _unsure(processes)
-    if not with_windows or is_shared:
+    if not asked.with_windows or is_shared:
         return Search(_found(kept), kept, kept is processes)
     if sums.codes is not None:
         return _beside_levels(sums, kept, kept is processes)
@@ -159,15 +156,13 @@ def _beside_levels(sums: Sums, processes: list[Process], is_settled: bool) -> Se
     return Search(found, processes, is_settled, match)
 
 
-def _processes(
-    sums: Sums, bounds: Floats, scale: str | Scale, links: tuple[Link, ...]
-) -> list[Process]:
+def _processes(sums: Sums, asked: Asked) -> list[Process]:
     """Return the processes with enough weight, the heaviest first."""
-    tried = fitted(sums, bounds, scale, links)
+    tried = fitted(sums, asked.bounds, asked.scale, asked.links)
     each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
     if sums.is_apart:
         each = _correlated(each)
-    d, t = len(bounds), float(tried[0].rows.n.sum())
+    d, t = len(asked.bounds), float(tried[0].rows.n.sum())
     if d <= ROUGH_FEATURES and t >= ROUGH_FROM:
         each.append(_rougher(each))
     w = weights(tuple(process.fit for process in each))

@@ -14,7 +14,7 @@ enough for that frequency; with four or more features, over a sample of rows wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from betafield.process.fit import Fit, hashes
 from betafield.process.ladder import Left, Values, window_means
 from betafield.process.leaving import joint_covariance
 from betafield.process.likelihood import TINY, polynomial, read, success
+from betafield.process.pooled import Covariance, Spread
 from betafield.process.rows import Rows
 from betafield.process.wrapped import LATITUDE, LINE, Kinds
 
@@ -207,7 +208,7 @@ class Following:
         return Cells(x, weight, P, _numbers(x, self.sides), of)
 
     @cached
-    def covariance(self) -> Any:
+    def covariance(self) -> Covariance:
         """The joint covariance of coefficients and hyper-parameters."""
         return joint_covariance(self.fit)
 
@@ -422,8 +423,9 @@ class MovesOfLevels(_Kept):
     @cached
     def _covariances(self) -> Floats:
         basis, x = self.following.fit.mode.basis, self.following.rows.x[self.following.some]
-        asked = pooled(basis, self.queries)
-        return asked.covariances(pooled(basis, x), self.following.covariance)
+        asked, covariance = pooled(basis, self.queries), self.following.covariance
+        assert isinstance(covariance, Spread)
+        return asked.covariances(pooled(basis, x), covariance)
 
 
 def _filled(found: Floats, here: Floats, stretch: Floats) -> Floats:

@@ -29,6 +29,7 @@ from betafield.process.fit import hashes
 from betafield.process.following import Moves, Own, followed
 from betafield.process.ladder import WIDTHS, unit_of, units, window_sums
 from betafield.process.likelihood import polynomial
+from betafield.process.pooled import Spread
 from betafield.process.residuals import NEVER, Window, log_odds, parts
 from betafield.process.rows import Rows
 from betafield.process.scores import (
@@ -194,6 +195,7 @@ def _groups(rows: Rows, labels: npt.NDArray[np.generic]) -> tuple[Index, Index]:
 def _without(match: Contest, rows: Rows, sizes: Index) -> Without:
     """Return the process without each group; rows are in order of groups of these sizes."""
     fit = match.best
+    assert not isinstance(fit.slopes.S, Spread)  # groups are not left out beside categories
     P = matrix(fit.mode.basis, rows.x)
     turned = product(fit.mode.basis, rows.x, fit.slopes.S)
     f = linear.product(P, np.column_stack([fit.mode.b, law.shift(fit)]))

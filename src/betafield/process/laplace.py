@@ -21,7 +21,7 @@ The gradient is exact if Fisher information equals the observed one (logit witho
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from betafield.process.curvature import Curvature, Low, Whole
 from betafield.process.design import SPARSE, Design, of_rows
 from betafield.process.likelihood import Likelihood, Reading
 from betafield.process.links import LOGIT, Link
-from betafield.process.pooled import Blocked
+from betafield.process.pooled import Blocked, Covariance
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -107,7 +107,7 @@ class Slopes(NamedTuple):
 
     gradient: Floats
     information: Floats
-    S: Any
+    S: Covariance
     leverages: Floats
     moves: Floats
 

@@ -12,8 +12,6 @@ shifted from mode to mean as in `law.shift`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +20,7 @@ from betafield.process.design import Design, design
 from betafield.process.fit import Fit
 from betafield.process.law import shift
 from betafield.process.likelihood import success
-from betafield.process.pooled import Spread
+from betafield.process.pooled import Covariance, Spread
 from betafield.process.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -47,12 +45,12 @@ def _laws(fit: Fit, rows: Rows) -> tuple[Floats, Floats, Floats]:
     return mean - pull * s.rest, mean + pull * s.q, np.sqrt(v / _left(v, w))
 
 
-def _variances(phi: Design, covariance: Any) -> Floats:
+def _variances(phi: Design, covariance: Covariance) -> Floats:
     """Return variances of f, clipped at 0 because with many trials rounding can go below."""
     return np.maximum(phi.forms(covariance), 0.0)
 
 
-def joint_covariance(fit: Fit) -> Any:
+def joint_covariance(fit: Fit) -> Covariance:
     """Return S + J′HJ, the covariance of the coefficients with unknown hyper-parameters."""
     moves = fit.slopes.moves
     if isinstance(fit.slopes.S, Spread):

@@ -32,7 +32,7 @@ from betafield._locks import cached, remember
 from betafield.process import law
 from betafield.process.boxes import Box
 from betafield.process.ensemble import Member, members
-from betafield.process.finding import alone, find, inside, is_repeated, places, search
+from betafield.process.finding import Asked, alone, find, inside, is_repeated, places, search
 from betafield.process.fit import SHORTEST, Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.ladder import stretched
@@ -40,7 +40,6 @@ from betafield.process.laplace import FINE as EXACT
 from betafield.process.law import Surface
 from betafield.process.laws import Laws
 from betafield.process.likelihood import success
-from betafield.process.links import LINKS, Link
 from betafield.process.residuals import (
     corrected,
     logit_variance,
@@ -57,7 +56,7 @@ from betafield.process.trees import About, Trees
 from betafield.process.unknown import find_unknown, fit_of, matched, moments
 from betafield.windows import Forest, Places
 
-__all__ = ["Component", "Found", "Smooth", "Sums", "Window", "build", "find", "learn"]
+__all__ = ["Asked", "Component", "Found", "Smooth", "Sums", "Window", "build", "find", "learn"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -340,23 +339,17 @@ def build(sums: Sums, bounds: Floats, found: Found, gain: float = EXACT) -> Smoo
     return _beside_windows(found, each, fits, fine, levels)
 
 
-def learn(
-    sums: Sums,
-    bounds: Floats,
-    with_windows: bool = True,
-    scale: str | tuple[str, ...] = "auto",
-    links: tuple[Link, ...] = LINKS,
-) -> tuple[Found, Smooth]:
+def learn(sums: Sums, asked: Asked) -> tuple[Found, Smooth]:
     """Return what `find` returns for these trials, and what `build` makes of it.
 
     Processes that were fitted to convergence during the search are not fitted again.
     """
     if sums.rates:
-        found = find_unknown(sums, bounds, with_windows, scale)
-        return found, build(sums, bounds, found)
-    done = search(sums, bounds, with_windows, scale, links)
+        found = find_unknown(sums, asked)
+        return found, build(sums, asked.bounds, found)
+    done = search(sums, asked)
     if not done.is_settled:
-        return done.found, build(sums, bounds, done.found)
+        return done.found, build(sums, asked.bounds, done.found)
     boxes = tuple(process.box for process in done.processes)
     fits = tuple(process.fit for process in done.processes)
     if done.match is None:

@@ -132,6 +132,10 @@ class Spread(NamedTuple):
         return np.concatenate([np.diag(self.core), own])
 
 
+# A covariance of coefficients, without levels of categories and with them.
+Covariance = Floats | Spread
+
+
 class Blocked(NamedTuple):
     """M₀ as a factored block-arrow matrix: the `Curvature` of `Pooled`.
 

@@ -36,6 +36,7 @@ from betafield.process.ladder import WIDTHS
 from betafield.process.leaving import LEAST as LEAST_LEFT
 from betafield.process.likelihood import success
 from betafield.process.links import clipped
+from betafield.process.pooled import Spread
 from betafield.process.residuals import (
     NEVER,
     TAUS,
@@ -327,8 +328,9 @@ class Leaving:
     @cached
     def _turned(self) -> Floats:
         """C φ̃ of each row."""
-        x, fit = self.match.rows.x[self.rows], self.match.best
-        return product(fit.mode.basis, x, self.match.following.covariance)
+        x, covariance = self.match.rows.x[self.rows], self.match.following.covariance
+        assert not isinstance(covariance, Spread)  # with categories, see `_moves`
+        return product(self.match.best.mode.basis, x, covariance)
 
     @cached
     def _moves(self) -> Moves | MovesOfLevels:

@@ -28,7 +28,7 @@ from scipy.special import betaln, logsumexp
 from betafield._rows import distinct
 from betafield.families import Rate, means
 from betafield.process.basis import Effects, Prior
-from betafield.process.finding import alone, find
+from betafield.process.finding import Asked, alone, search
 from betafield.process.fit import Fit, Problem, climb, groups, sampled, settled
 from betafield.process.found import Component, Found
 from betafield.process.laplace import FINE, mode
@@ -77,13 +77,7 @@ class Nodes(NamedTuple):
     number: int
 
 
-def find_unknown(
-    sums: Sums,
-    bounds: Floats,
-    with_windows: bool = True,
-    scale: str | tuple[str, ...] = "auto",
-    number: int | None = None,
-) -> Found:
+def find_unknown(sums: Sums, asked: Asked, number: int | None = None) -> Found:
     """Return the best processes and windows for trials under unknown rates.
 
     Windows use the residuals at the posterior means of the rates. `number` is the number of nodes
@@ -91,9 +85,10 @@ def find_unknown(
     """
     number = NODES[len(sums.rates)] if number is None else number
     law: Shapes = tuple((rate.alpha, rate.beta) for rate in sums.rates)
-    first = find(sums.at(means(sums.rates)), bounds, False, scale)
+    bounds = asked.bounds
+    first = search(sums.at(means(sums.rates)), asked._replace(with_windows=False)).found
     nodes, w = _placed(sums, bounds, first, law, number)
-    found = find(sums.at(w @ nodes.rates), bounds, with_windows, scale)
+    found = search(sums.at(w @ nodes.rates), asked).found
     nodes, w = _placed(sums, bounds, found, nodes.law, number)
     components = tuple(
         each for one in found.components for each in _climbed(sums, bounds, one, nodes, w)

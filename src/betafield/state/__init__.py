@@ -44,14 +44,14 @@ def save(field: AnyField, path: Any) -> None:
     persistence.write(path, KIND, *stored(field))
 
 
-def load(path: Any) -> AnyField:
-    """Return the field in a file."""
-    values, arrays = persistence.read(path, KIND)
+def load(path: Any, name: str | None = None) -> AnyField:
+    """Return the field in a file; `name` is what errors call it, if its path says nothing."""
+    values, arrays = persistence.read(path, KIND, name)
     try:
         return restored(values, arrays)
     except (TypeError, ValueError, OverflowError) as error:
         raise refused(
-            "path", f"{str(path)!r} does not contain a consistent model: {error}"
+            "path", f"{name or repr(str(path))} does not contain a consistent model: {error}"
         ) from error
 
 
