@@ -20,12 +20,10 @@ import numpy.typing as npt
 
 from betafield import bernstein
 from betafield.answers.anchors import anchored
-from betafield.answers.crossings import crossings
-from betafield.answers.draws import fields
 from betafield.answers.lines import Line, along
+from betafield.answers.rising import rising
 from betafield.answers.thresholds import heading, reached
 from betafield.methods import AnyField
-from betafield.process.isotonic import isotonic
 from betafield.process.noise import Seed
 from betafield.smooth import SmoothField
 
@@ -47,8 +45,8 @@ def expected_gain(
     line = Line(0, grid, np.zeros((1, 1)))
     sign = heading(field, line)
     known = anchored(field, line, sign) if goal.anchored else field
-    curves = isotonic(line.curves(fields(known, DRAWS, Seed.of(rng))), sign)
-    thresholds = crossings(curves, grid, aim, sign).at / side
+    curves, found = rising(known, line, aim, sign, DRAWS, Seed.of(rng))
+    thresholds = found.at / side
     gain = thresholds.var() - remaining(curves, thresholds, usual(field, goal.under))
     return np.asarray(np.maximum(np.interp(rows[:, 0], grid, gain), 0.0))
 
