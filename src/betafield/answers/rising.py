@@ -6,6 +6,8 @@ as their posterior probability says.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,17 +25,39 @@ Floats = npt.NDArray[np.float64]
 STEPS = 64
 
 
-def rising(
-    field: AnyField, line: Line, level: float, sign: int, size: int, seed: Seed
-) -> tuple[Floats, Crossings]:
-    """Return monotone curves along a line, shape (size, n), and where they reach the level."""
+class Rising(NamedTuple):
+    """Monotone curves along a line, the first of which are steps.
+
+    Parameters
+    ----------
+    curves : array of shape (size, n)
+    grid : array of shape (n,)
+        Where they are known.
+    sign : {1, -1}
+        Whether they rise or fall.
+    steps : array of shape (k,)
+        The places of the steps.
+    """
+
+    curves: Floats
+    grid: Floats
+    sign: int
+    steps: Floats
+
+    def crossings(self, level: float) -> Crossings:
+        """Return where they reach a level."""
+        found = crossings(self.curves, self.grid, level, self.sign)
+        found.at[: len(self.steps)] = self.steps
+        return found
+
+
+def rising(field: AnyField, line: Line, sign: int, size: int, seed: Seed) -> Rising:
+    """Return `size` curves drawn along a line, made monotone."""
     curves = isotonic(line.curves(fields(field, size, seed)), sign)
     at = stepped(field, sign, size, seed)
     # Draws are in random order, so any of them may be replaced.
     curves[: len(at)] = sign * (line.grid - at[:, None]) >= 0.0
-    found = crossings(curves, line.grid, level, sign)
-    found.at[: len(at)] = at
-    return curves, found
+    return Rising(curves, line.grid, sign, at)
 
 
 def stepped(field: AnyField, sign: int, size: int, seed: Seed) -> Floats:

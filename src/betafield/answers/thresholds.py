@@ -48,7 +48,7 @@ def threshold(
     sign = heading(field, asked)
     if checks.flag("anchored", anchored):
         field = with_anchors(field, asked, sign)
-    _, found = rising(field, asked, goal, sign, size, seed)
+    found = rising(field, asked, sign, size, seed).crossings(goal)
     low, high = field.bounds[number].tolist()
     told = Asked(
         checks.as_float(level),
