@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.optimize import brentq
 from sklearn.base import clone
 
@@ -133,6 +134,37 @@ def test_others_are_fixed_or_averaged(plane):
     assert np.array_equal(
         by_row.draws, plane.threshold(0.5, "dose", at={"age": 1.8}, random_state=0).draws
     )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_step_is_anywhere_between_the_outcomes_that_it_parts(sign):
+    rng = np.random.default_rng(0)
+    held = []
+    for low, share in rng.uniform((0.1, 0.0), (0.8, 1.0), size=(12, 2)):
+        # As adaptive experiments do, most trials are made next to a gap.
+        at, high = low + 0.02 * share, low + 0.02
+        beside = [low - rng.uniform(0, 0.03, size=30), high + rng.uniform(0, 0.03, size=30)]
+        x = np.concatenate([np.linspace(0, low, 10), np.linspace(high, 1, 10), *beside])
+        y = sign * (x - at) > 0.0
+        model = SmoothBetaClassifier(bounds=[(0, 1)], scale="range").fit(x[:, None], y)
+        first, last = model.threshold(0.5, random_state=0).interval(0.95)
+        assert last - first > 0.8 * (high - low)
+        assert low - 0.005 < first < last < high + 0.005
+        held.append(first <= at <= last)
+    # Fewer of 12 would be held with a probability of less than one in 1,000.
+    assert np.sum(held) >= stats.binom.ppf(1e-3, 12, 0.95)
+
+
+@pytest.mark.parametrize("lapse", [None, contexts.Unknown(1, 60)])
+def test_a_step_is_found_whatever_the_units_and_the_rates(lapse):
+    x = np.concatenate([np.linspace(0.0, 3.3, 30), np.linspace(3.5, 7.0, 30)])[:, None]
+    task = None if lapse is None else contexts.guess_lapse(0.0, lapse)
+    model = SmoothBetaClassifier(bounds=[(1.0, np.exp(7.0))], scale="log")
+    found = model.fit(np.exp(x), x[:, 0] > 3.4, context=task).threshold(0.5, random_state=0)
+    low, high = np.log(found.interval(0.95))
+    assert low < 3.3 + 0.02
+    assert high > 3.5 - 0.02
+    assert np.log(found.median()) == pytest.approx(3.4, abs=0.03)
 
 
 def test_slopes_are_derivatives(rising, plane):

@@ -10,13 +10,13 @@ from scipy.optimize import brentq
 
 from betafield import bernstein, checks, distorted
 from betafield.answers.anchors import anchored as with_anchors
-from betafield.answers.crossings import crossings, direction
+from betafield.answers.crossings import direction
 from betafield.answers.draws import fields
 from betafield.answers.lines import Line, axis, fixed, labels, line, numeric
+from betafield.answers.rising import rising
 from betafield.answers.threshold import Asked, Threshold
 from betafield.methods import AnyField
 from betafield.posteriors import Sampled
-from betafield.process.isotonic import isotonic
 from betafield.process.noise import Seed
 from betafield.refusals import refused
 from betafield.smooth import SmoothField
@@ -48,8 +48,7 @@ def threshold(
     sign = heading(field, asked)
     if checks.flag("anchored", anchored):
         field = with_anchors(field, asked, sign)
-    curves = asked.curves(fields(field, size, seed))
-    found = crossings(isotonic(curves, sign), asked.grid, goal, sign)
+    found = rising(field, asked, sign, size, seed).crossings(goal)
     low, high = field.bounds[number].tolist()
     told = Asked(
         checks.as_float(level),

@@ -138,12 +138,22 @@ def log_likelihoods(f: Floats, rows: Rows, link: Link) -> Floats:
         clipped(bernstein.value_beside(each, p, rest), TINY, 1.0)
         for each in (context, 1.0 - context)
     )
-    if rows.correlation:
-        size = 1.0 / rows.correlation - 1.0
-        logs = _rising(size * q, k) + _rising(size * other, n - k) - _rising(size, n)
-    else:
-        logs = xlogy(k, q) + xlogy(n - k, other)
-    return np.asarray(logs.sum(axis=0))
+    return np.asarray(_logs(q, other, n, k, rows.correlation).sum(axis=0))
+
+
+def at_ends(rows: Rows) -> Floats:
+    """Return the log-likelihood of each row at π = 0 and at π = 1, shape (2, rows)."""
+    ends = np.stack([rows.context[:, 0], rows.context[:, -1]])
+    q, other = clipped(ends, TINY, 1.0), clipped(1.0 - ends, TINY, 1.0)
+    return _logs(q, other, rows.n, rows.k, rows.correlation)
+
+
+def _logs(q: Floats, other: Floats, n: Floats, k: Floats, correlation: float) -> Floats:
+    """Return log-likelihoods of rows at success probabilities q, with `other` = 1 − q."""
+    if not correlation:
+        return np.asarray(xlogy(k, q) + xlogy(n - k, other))
+    size = 1.0 / correlation - 1.0
+    return np.asarray(_rising(size * q, k) + _rising(size * other, n - k) - _rising(size, n))
 
 
 def _rising(shape: Floats | float, count: Floats) -> Floats:
