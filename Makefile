@@ -10,13 +10,13 @@ help:  ## list the commands
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "betafield needs Python 3.11 or newer; name one with make PYTHON=...")'
-	@echo "making $(VENV)"
+	@echo "making $(VENV): about ten seconds"
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp per set of extras: installed once, and again when pyproject.toml changes. `dev` includes
 # `test`; the site and the wheel are part of the long run only.
 $(VENV)/.installed-base: pyproject.toml | $(BIN)/python
-	@echo "installing betafield into $(VENV)"
+	@echo "installing betafield into $(VENV): up to a minute, once"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
@@ -26,6 +26,7 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 demo: $(VENV)/.installed-demo  ## learn when flights are late; prints what it found, saves a picture
+	@echo "starting the demo: about 15 seconds, and 5 more the first time"
 	$(BIN)/python examples/flights.py
 
 # Tests share the cores, a thread each; one more goes on while others wait for browsers and servers.
@@ -68,6 +69,7 @@ kernels: $(VENV)/.compiled  ## compile what is compiled, once for all tests
 # The release before the newest of scikit-learn, laid over the environment, which else is the same.
 PREVIOUS := $(VENV)-previous
 $(PREVIOUS)/.laid-over: $(VENV)/.installed-dev
+	@echo "installing the previous release of scikit-learn into $(PREVIOUS): ten seconds, once"
 	rm -rf $(PREVIOUS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $(PREVIOUS) 'scikit-learn==1.8.*'
 	PYTHONPATH=$(PREVIOUS) $(BIN)/pip check
@@ -108,6 +110,7 @@ check: lint types test  ## all that must pass before a commit
 # Peers may want other releases of what we need, so they have an environment of their own.
 BENCH := $(VENV)-bench
 $(BENCH)/.installed: pyproject.toml
+	@echo "installing what benchmarks need into $(BENCH): one to three minutes, once"
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
@@ -142,6 +145,7 @@ bench: $(BENCH)/.installed  ## speed, memory and accuracy against peers (an hour
 # Only the processor is used; PIP_EXTRA_INDEX_URL may name where torch is found without the rest.
 VARIATIONAL := $(VENV)-variational
 $(VARIATIONAL)/.installed: pyproject.toml
+	@echo "installing PyTorch and GPyTorch into $(VARIATIONAL): several minutes, once"
 	$(PYTHON) -m venv $(VARIATIONAL)
 	$(VARIATIONAL)/bin/pip install --quiet --disable-pip-version-check --editable '.[variational]'
 	@touch $@

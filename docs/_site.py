@@ -1,7 +1,8 @@
 """What the site shows from outside `docs`: the guide to contributing, the changes, the examples.
 
 Links in the pages are those of the repository, so that they work there too. Those that leave `docs`
-are turned here into links of the site.
+are turned here into links of the site. Pictures become links to themselves, so that a tap enlarges
+them, and long cells of tables are marked, so that they stay wide enough to read on a phone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ PAGES = {
 }
 OTHERS = ("examples/*.py", "paper/results.json")
 LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)\s]*)?(\))")
+PICTURE = re.compile(r'(?<=<p>)<img [^>]*?src="([^"]+)"[^>]*>(?=</p>)')
+CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
+LONG = 30  # characters
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -44,6 +48,16 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     shown = page.file.src_uri
     source = {there: name for name, there in PAGES.items()}.get(shown, f"docs/{shown}")
     return LINK.sub(lambda link: _moved(link, source, shown), markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Return the page with pictures that open on their own, and with long cells marked."""
+    return CELL.sub(_marked, PICTURE.sub(r'<a href="\1">\g<0></a>', html))
+
+
+def _marked(cell: re.Match[str]) -> str:
+    is_long = len(re.sub(r"<[^>]*>", "", cell[1])) > LONG
+    return f'<td class="long">{cell[1]}</td>' if is_long else cell[0]
 
 
 def _moved(link: re.Match[str], source: str, shown: str) -> str:

@@ -55,7 +55,7 @@ VALUES = {
     "np.int8": lambda: np.int8(-3),
     "np.bool_": lambda: np.True_,
     "datetime64": lambda: np.datetime64("2024-01-01"),
-    "NaT": lambda: np.datetime64("NaT"),
+    "NaT": lambda: np.datetime64("NaT", "s"),
     "timedelta64": lambda: np.timedelta64(3, "s"),
     "date": lambda: datetime.date(2024, 1, 1),
     "pd.NaT": lambda: pd.NaT,

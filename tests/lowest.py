@@ -9,7 +9,16 @@ import tomllib
 from pathlib import Path
 
 # Older releases have no wheels for the Python that runs this.
-WHEELS = {(3, 13): {"numpy": "2.1.0"}, (3, 14): {"numpy": "2.3.2"}}
+WHEELS = {
+    (3, 13): {"numpy": "2.1.0"},
+    (3, 14): {
+        "numba": "0.63.0",
+        "numpy": "2.3.2",
+        "pyarrow": "22.0.0",
+        "scikit-learn": "1.7.2",
+        "scipy": "1.16.1",
+    },
+}
 EXTRAS = ("cli", "files")
 
 

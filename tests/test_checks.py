@@ -34,7 +34,7 @@ NO_NUMBERS = {
     "a date": datetime.date(2024, 1, 1),
     "a date of NumPy": np.datetime64("2024-01-01"),
     "a span of time": np.timedelta64(3, "s"),
-    "no date": np.datetime64("NaT"),
+    "no date": np.datetime64("NaT", "s"),
     "a masked value": np.ma.masked,
     "an array": np.ones(2),
     "an array of one": np.ones(1),

@@ -370,7 +370,7 @@ def test_columns_are_guessed_and_told(say):
     assert err == (
         "betafield: guessed outcome 'died', the only column with two values\n"
         "betafield: guessed features 'dose', 'age', all other columns\n"
-        "betafield: guessed success 'yes', by its name; --success says otherwise\n"
+        "betafield: guessed success 'yes', by its name; choose the other with --success\n"
     )
     assert load("t.beta").feature_names_in_.tolist() == ["dose", "age"]
 

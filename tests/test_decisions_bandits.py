@@ -437,7 +437,9 @@ class Huge(list):
         pytest.param(
             LINE, {"policy": np.ones(2)}, ValueError, "policy: found array", id="policies"
         ),
-        pytest.param([np.datetime64("NaT")] * 2, {}, TypeError, r"arms\[0\]: found NaT", id="NaT"),
+        pytest.param(
+            [np.datetime64("NaT", "s")] * 2, {}, TypeError, r"arms\[0\]: found NaT", id="NaT"
+        ),
         pytest.param(
             np.array([["2020"], ["NaT"]], "M8[Y]"), {}, ValueError, "arms row 0, .*2020", id="dates"
         ),
@@ -494,7 +496,7 @@ def test_what_cannot_be_a_bandit_is_refused(arms, options, error, says):
         ),
         pytest.param([[30], [np.ma.masked]], None, ValueError, "x row 1.*masked", id="masked"),
         pytest.param([[30 + 0j]], None, ValueError, "x row 0, .*30", id="complex"),
-        pytest.param([[np.timedelta64(30)]], None, ValueError, "x row 0, .*30", id="time"),
+        pytest.param([[np.timedelta64(30, "s")]], None, ValueError, "x row 0, .*30", id="time"),
         pytest.param([[30, 31]], None, ValueError, r"x: found shape \(1, 2\)", id="two values"),
         pytest.param([{"age": 30}, [31]], None, TypeError, "x row 1: found list", id="mixed"),
         pytest.param([], None, ValueError, "x: found 0 rows", id="no rows"),
@@ -526,7 +528,7 @@ BAD_UPDATES = {
     "twice": (lambda p: [p[1], p[1]], [1, 1], None, ValueError, "pull: found 1 twice"),
     "unknown": (lambda _: 99, True, None, ValueError, "pull: found 99"),
     "negative": (lambda _: -1, True, None, ValueError, "pull: found -1"),
-    "time": (lambda _: np.timedelta64(1), True, None, TypeError, "pull: found"),
+    "time": (lambda _: np.timedelta64(1, "s"), True, None, TypeError, "pull: found"),
     "masked": (lambda p: p[1], np.ma.masked, None, ValueError, "success: found a masked"),
     "a mask": (
         lambda p: p[1:3], np.ma.array([1, 1], mask=[0, 1]), None, ValueError, "success row 1.*mask"

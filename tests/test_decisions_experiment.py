@@ -597,7 +597,7 @@ def test_no_point_of_a_space_is_beyond_its_bounds(low, high):
         ({"spread": -0.1}, ValueError, "^spread: found -0.1"),
         ({"spread": np.nan}, ValueError, "^spread: found NaN"),
         ({"spread": np.ma.masked}, ValueError, "^spread: found masked"),
-        ({"spread": np.timedelta64(0)}, ValueError, "^spread: found 0"),
+        ({"spread": np.timedelta64(0, "s")}, ValueError, "^spread: found 0"),
         ({"strategy": np.array(["sobol"] * 2)}, ValueError, "^strategy: found array"),
         ({"goal": Compare(POINTS), "spread": 0.1}, ValueError, "tested repeatedly"),
         ({"observed": ["z"]}, ValueError, r"^observed\[0\]: found 'z'"),
@@ -650,10 +650,16 @@ def test_impossible_goals_are_refused(make, error, message):
         ({"x": 1.0, "y": 0, "z": 0}, True, None, ValueError, "^trial: found the feature 'z'"),
         ({"x": "1", "y": 0}, True, None, ValueError, "^trial, feature 'x': found '1'"),
         ({"x": np.ma.masked, "y": 0}, True, None, ValueError, "^trial, feature 'x': found masked"),
-        ({"x": np.timedelta64(1), "y": 0}, True, None, ValueError, "^trial, feature 'x': found 1"),
+        (
+            {"x": np.timedelta64(1, "s"), "y": 0},
+            True,
+            None,
+            ValueError,
+            "^trial, feature 'x': found 1",
+        ),
         ({"x": 10**400, "y": 0}, True, None, ValueError, "^trial, feature 'x': found 1000"),
         ({"x": 1.0, "y": 0}, np.ma.masked, None, ValueError, "^success: found a masked value"),
-        ({"x": 1.0, "y": 0}, np.timedelta64(1), None, ValueError, "^success: found"),
+        ({"x": 1.0, "y": 0}, np.timedelta64(1, "s"), None, ValueError, "^success: found"),
         ({"x": 1.0, "y": 0}, 1 + 0j, None, ValueError, "^success: found"),
         ({"x": 1.0, "y": 0}, [True], None, ValueError, "^success: found shape"),
         (
@@ -846,7 +852,7 @@ def test_text_is_no_value_of_a_feature_that_is_a_number():
     assert experiment.status()["told"] == 0
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", 10**9, 10**400, np.timedelta64(2)])
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", 10**9, 10**400, np.timedelta64(2, "s")])
 def test_impossible_batches_are_refused(n):
     with pytest.raises(ValueError, match=r"^n: found"):
         made().ask(n)

@@ -424,7 +424,7 @@ GOOD = {"threshold": 0.2, "half_life": 3.0}
         pytest.param({"threshold": math.nan}, "threshold: found NaN", id="threshold NaN"),
         pytest.param({"threshold": np.ma.masked}, "threshold: found masked", id="masked"),
         pytest.param({"threshold": 0.2 + 0j}, "threshold: found", id="complex"),
-        pytest.param({"half_life": np.timedelta64(3)}, "half_life: found 3", id="a time"),
+        pytest.param({"half_life": np.timedelta64(3, "s")}, "half_life: found 3", id="a time"),
         pytest.param({"half_life": np.ma.masked}, "half_life: found masked", id="masked half life"),
         pytest.param({"half_life": 10**400}, "half_life: found 1000", id="a huge half life"),
         pytest.param({"half_life": 5e-324}, "half_life: found 5e-324; spans", id="half life tiny"),
@@ -492,7 +492,7 @@ def test_options_that_make_no_sense_are_refused(options, message):
             {"times": np.ma.array([1, 2], mask=[0, 1])}, ValueError, "times row 1.*mask", id="mask"
         ),
         pytest.param({"times": [1, 2j]}, TypeError, "times: found complex", id="complex times"),
-        pytest.param({"now": np.timedelta64(5)}, ValueError, "now: found 5", id="now a time"),
+        pytest.param({"now": np.timedelta64(5, "s")}, ValueError, "now: found 5", id="now a time"),
         pytest.param({"now": np.ma.masked}, ValueError, "now: found masked", id="now masked"),
         pytest.param({"times": [math.inf, 1]}, ValueError, "times row 0: found inf", id="inf"),
         pytest.param({"times": [1, 1e300]}, ValueError, "times row 1: found 1e", id="huge"),

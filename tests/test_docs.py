@@ -424,6 +424,16 @@ def test_the_site_is_built_without_warnings_and_asks_nothing_of_other_hosts(tmp_
     assert "the Smooth Beta Process" in reference
     assert (site / "search" / "search_index.js").is_file()  # search works from disk
     assert 'class="arithmatex"' in (site / "how_it_works.html").read_text(encoding="utf-8")
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<a href="(assets/first\.png)"><img [^>]*src="\1"', home)  # a tap enlarges it
+
+
+def test_long_cells_of_tables_are_marked():
+    """They are given more room on a phone."""
+    site = runpy.run_path(str(DOCS / "_site.py"))
+    short, long = "<td><code>Everywhere()</code></td>", "<td>the trial after which it is least</td>"
+    assert site["on_page_content"](short) == short
+    assert site["on_page_content"](long) == long.replace("<td>", '<td class="long">')
 
 
 def test_every_target_of_make_has_its_lines_for_people_without_make():

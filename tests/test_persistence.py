@@ -15,6 +15,7 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from tests.killing import killed_saves
 from tests.mutating import KIND, forged, mutations, parsed, small, what_is_found
+from typing_extensions import TypeAliasType
 
 from betafield import Prior, SmoothBetaClassifier, contexts, persistence, state
 from betafield.decisions import Experiment, LevelSet
@@ -1048,6 +1050,15 @@ def test_version_2(kind, tmp_path):
 def test_a_field_without_a_default_must_be_there():
     with pytest.raises(ValueError, match=r"one: found other fields; allowed are link, .*theta"):
         values_of("one", Component, {"link": "logit", "smoothness": None})
+
+
+def test_an_alias_of_arrays_stands_for_arrays():
+    """NumPy's `NDArray` is one from 2.5 on, which needs Python 3.12."""
+    kind = TypeVar("kind", bound=np.generic)
+    arrays = TypeAliasType("arrays", np.ndarray[Any, np.dtype[kind]], type_params=(kind,))
+    assert values_of("one", arrays[np.float64], [0.0, 1.0]).tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match=r"^one: found others; allowed are numbers"):
+        values_of("one", arrays[np.float64], ["a"])
 
 
 def test_a_prior_per_point_cannot_stand_beside_learned_widths():

@@ -81,7 +81,7 @@ def _of_outcomes(field: SmoothField) -> Iterator[str]:
     if len(seen) == 1:
         label = checks.spelled(field.classes[seen[0]])
         yield (
-            f"y: every outcome is {label}; without any of the other kind the field is the "
+            f"y: every outcome is {label}; with only one kind of outcome the field is the "
             "posterior of a single rate, much the same everywhere"
         )
 

@@ -54,6 +54,10 @@ class _Short(reprlib.Repr):
         except Exception:  # any __repr__ may fail, and that of huge integers does
             return f"a value of type {type(x).__name__}"
 
+    def repr_int(self, x: int, level: int) -> str:
+        repr(x)  # fails if x is huge; from Python 3.14 on, reprlib would tell its address instead
+        return super().repr_int(x, level)
+
 
 spelled = _Short().repr
 

@@ -449,8 +449,8 @@ def test_wrong_arguments_are_refused(method, argument, message):
 masked = np.ma.array([0.5, 0.9], mask=[False, True])
 HOSTILE = [
     "a", "0.5", b"a", None, 0.5 + 1j, np.nan, np.ma.masked, masked, np.array([0.5, "a"], object),
-    10**400, [10**400, 1], (x for x in [0.5]), np.datetime64("2020-01-01"), np.timedelta64(1), {},
-    {0.5}, [[0.5], [0.5, 0.6]], object(), [0.1, 0.2, 0.3],
+    10**400, [10**400, 1], (x for x in [0.5]), np.datetime64("2020-01-01"), np.timedelta64(1, "s"),
+    {}, {0.5}, [[0.5], [0.5, 0.6]], object(), [0.1, 0.2, 0.3],
 ]  # fmt: skip
 
 

@@ -327,10 +327,12 @@ def test_a_file_of_a_later_release_is_refused_and_an_older_one_brought_up_to_dat
     path = tmp_path / "study.db"
     Store(str(path)).close()
     later = [*tables.MIGRATIONS, lambda c: c.exec_driver_sql("CREATE TABLE more (x INTEGER)")]
-    with create_engine(f"sqlite:///{path}").begin() as connection:
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
         assert tables.migrate(connection, later) == len(tables.MIGRATIONS)
         assert tables.version(connection) == len(later)
         assert connection.exec_driver_sql("SELECT count(*) FROM more").scalar_one() == 0
+    engine.dispose()
     with pytest.raises(ValueError, match="a later release wrote it"):
         Store(str(path))
 

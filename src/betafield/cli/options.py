@@ -234,6 +234,10 @@ Under = Annotated[
     str | None,
     option(RESULTS, "CONTEXT", "Give the probability under a context: guess=0.5,lapse=0.02."),
 ]
+LevelUnder = Annotated[
+    str | None,
+    option(RESULTS, "CONTEXT", "The level is a probability under a context: guess=0.5,lapse=0.02."),
+]
 Levels = Annotated[
     list[float],
     option(RESULTS, "P", "The probability to reach; repeat it for several."),

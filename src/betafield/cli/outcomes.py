@@ -37,7 +37,7 @@ def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, st
     Examples
     --------
     >>> success("answer", ["correct", "incorrect"], None)
-    ('correct', "success 'correct', by its name; --success says otherwise")
+    ('correct', "success 'correct', by its name; choose the other with --success")
     >>> success("answer", [0, 1], "0")
     (0, None)
     """
@@ -52,7 +52,7 @@ def success(outcome: str, classes: list[Any], said: str | None) -> tuple[Any, st
             f"--success: found {shown} in column {outcome!r}, and neither is clearly the success; "
             f"say which of them is, such as --success {str(classes[1])!r}"
         )
-    return found, f"success {found!r}, by its name; --success says otherwise"
+    return found, f"success {found!r}, by its name; choose the other with --success"
 
 
 def guess(classes: list[Any]) -> Any:

@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _hush()
     except Exception as error:
+        _discard()
         if debug:
             raise
         return tell(error)
@@ -73,6 +74,20 @@ def _run(given: list[str]) -> int:
 
 def _hush() -> int:
     """Exit quietly if the reader has gone, as in `| head`."""
-    # Python flushes standard output again at exit, and would complain about the closed pipe.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _write_to_nowhere()
     return PIPE_CLOSED
+
+
+def _discard() -> None:
+    """Drop output that cannot be written, as on a full disk."""
+    if sys.stdout is None or sys.stdout.closed:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _write_to_nowhere()
+
+
+def _write_to_nowhere() -> None:
+    # Python flushes standard output again at exit, and would complain that it still cannot.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,7 +22,7 @@ def threshold(
     level: options.Levels,
     feature: options.Feature = None,
     fixed: options.Fixed = None,
-    under: options.Under = None,
+    under: options.LevelUnder = None,
     anchored: options.Anchored = False,
     interval: options.Interval = 0.95,
     size: options.Draws = 2000,

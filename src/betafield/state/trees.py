@@ -49,7 +49,7 @@ def values_of(name: str, kind: Any, value: Any) -> Any:
         fields = fields_of(name, value, kind._fields, usual)
         hints = typing.get_type_hints(kind)
         return kind(**{k: values_of(f"{name}.{k}", hints[k], v) for k, v in fields.items()})
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    origin, parts = _origin(kind), typing.get_args(kind)
     if origin is tuple:
         is_sound = isinstance(value, list) and len(value) <= MOST_ENTRIES
         require(is_sound, name, type(value).__name__, "short lists")
@@ -58,6 +58,15 @@ def values_of(name: str, kind: Any, value: Any) -> Any:
         (inner,) = (part for part in parts if part is not type(None))
         return None if value is None else values_of(name, inner, value)
     return _array(name, value) if origin is np.ndarray else _plain(name, kind, value)
+
+
+def _origin(kind: Any) -> Any:
+    """Return the class or form of a generic type, or None.
+
+    From NumPy 2.5 on, `NDArray` is an alias, and stands for its value.
+    """
+    origin = typing.get_origin(kind)
+    return _origin(origin.__value__) if hasattr(origin, "__value__") else origin
 
 
 def _plain(name: str, kind: Any, value: Any) -> Any:
