@@ -21,7 +21,10 @@ from tests.server.serving import (
 )
 
 import betafield
+from betafield.decisions.experiment.replaying import Replay
 from betafield.server.definitions import Definition
+from betafield.server.problems import Problem
+from betafield.server.state import State
 
 
 def problem_of(answer, status):
@@ -53,6 +56,20 @@ def test_trials_are_those_of_the_experiment(client):
     believed = client.get("/studies/same/posterior", params={"x": [0.1, 0.7]}).json()
     mean = experiment.model.posterior([[0.1], [0.7]]).mean()
     assert believed["mean"] == mean.tolist()
+
+
+def test_pending_trials_are_limited_and_what_was_asked_goes_on():
+    state = State(0, Definition.of(EVEN), Replay(Definition.of(EVEN).experiment()), most_pending=3)
+    first = state.ask(2, {}, None, "first")
+    with pytest.raises(Problem, match="2 of its trials are pending, and at most 3 may be") as found:
+        state.ask(2, {}, None, "second")
+    assert found.value.status == 409
+    assert len(state.replay) == 2
+    assert state.ask(2, {}, None, "first") == first
+    state.ask(1, {}, None, None)
+    state.tell(0, True, None)
+    state.abandon(1)
+    assert [each["id"] for each in state.ask(2, {}, None, "second")["trials"]] == [3, 4]
 
 
 def test_a_retried_outcome_counts_once_and_the_first_one_stands(client):

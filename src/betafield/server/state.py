@@ -25,6 +25,8 @@ from betafield.server.tables import ABANDONED, EXPIRED, PENDING, TOLD
 
 # Prefix of the key of an outcome that arrived after its trial had expired.
 LATE = "late outcome of trial "
+# Most trials of a study that may be pending at once: an ask takes longer the more there are.
+MOST_PENDING = 10_000
 
 
 class Answered(NamedTuple):
@@ -51,6 +53,7 @@ class State:
     expired: set[int] = field(default_factory=set)
     codes: dict[str, int] = field(default_factory=dict)
     writes: Writes = field(default_factory=Writes)
+    most_pending: int = MOST_PENDING
 
     @classmethod
     def begun(cls, study: int, definition: Definition) -> State:
@@ -140,6 +143,7 @@ class State:
     ) -> tuple[str, Answered]:
         now = time.time()
         self.expire(now)
+        self._require_room(n)
         first = len(self.replay)
         try:
             self.replay.ask(n, self._with_participant(fixed, participant))
@@ -279,6 +283,14 @@ class State:
     def _require_known(self, number: int) -> None:
         if not 0 <= number < len(self.replay):
             raise missing(f"trial: found number {number}; the study has {len(self.replay)} trials")
+
+    def _require_room(self, n: int) -> None:
+        pending = self.replay.counts["pending"]
+        if pending + n > self.most_pending:
+            raise conflict(
+                f"study: {pending:,} of its trials are pending, and at most {self.most_pending:,} "
+                "may be; tell or abandon some, or wait until they time out"
+            )
 
     def _trial(self, number: int) -> dict[str, Any]:
         replay = self.replay
