@@ -190,8 +190,8 @@ class State:
         first = self.replay.outcome(number), self.contexts.get(number)
         if first != (success, given):
             raise conflict(
-                f"trial {number}: it was told before, success {first[0]} under context "
-                f"{first[1]}, which stands; found success {success} under context {given}"
+                f"trial {number}: it was told before, {_outcome(*first)}, which stands; "
+                f"found {_outcome(success, given)}"
             )
 
     def _told_late(self, number: int, success: bool, given: Any) -> dict[str, Any]:
@@ -282,7 +282,10 @@ class State:
 
     def _require_known(self, number: int) -> None:
         if not 0 <= number < len(self.replay):
-            raise missing(f"trial: found number {number}; the study has {len(self.replay)} trials")
+            raise missing(
+                f"trial: found number {number}; trials of this study so far: {len(self.replay)}, "
+                "numbered from 0"
+            )
 
     def _require_room(self, n: int) -> None:
         pending = self.replay.counts["pending"]
@@ -343,6 +346,18 @@ def _points(texts: Sequence[str]) -> list[Any]:
     [array([0.5, 1. ]), array([2., 3.])]
     """
     return list(np.array(json.loads(f"[{','.join(texts)}]"), dtype=np.float64))
+
+
+def _outcome(success: bool | None, given: Any) -> str:
+    """Return an outcome in words.
+
+    Examples
+    --------
+    >>> _outcome(True, "two"), _outcome(False, None)
+    ('a success under context two', 'a failure without a context')
+    """
+    under = "without a context" if given is None else f"under context {given}"
+    return f"a {'success' if success else 'failure'} {under}"
 
 
 def _flat(context: Any) -> Any:
