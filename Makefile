@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-paper test-long chromium ready kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-faults docs paper paper-quick clean
+.PHONY: help demo test test-paper test-long chromium ready kernels environments test-previous test-lowest test-wheel lint types check bench bench-variational bench-scale bench-server bench-aepsych bench-faults docs paper paper-quick clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -160,6 +160,16 @@ SCALE ?= 1
 bench-server: ready  ## the server: outcomes per second, asks, kills, power cuts; SCALE=0.1 for less
 	$(ONE_THREAD) $(BIN)/python benchmarks/server.py --scale $(SCALE)
 
+# Its pins are older than ours; PIP_EXTRA_INDEX_URL may name where torch is found without the rest.
+AEPSYCH := $(VENV)-aepsych
+$(AEPSYCH)/.installed:
+	$(PYTHON) -m venv $(AEPSYCH)
+	$(AEPSYCH)/bin/pip install --quiet --disable-pip-version-check 'aepsych==0.8.0'
+	@touch $@
+
+bench-aepsych: ready $(AEPSYCH)/.installed  ## an ask of our server beside one of AEPsych's
+	$(ONE_THREAD) $(BIN)/python benchmarks/aepsych.py --aepsych $(AEPSYCH)/bin/aepsych_server
+
 bench-faults: ready  ## threads, interrupts, kills, mutated files and hostile calls: counts the harm
 	$(BIN)/python benchmarks/faults.py
 
@@ -173,5 +183,5 @@ paper-quick: $(VENV)/.installed-test  ## the same in two minutes, on fewer and s
 	$(BIN)/python -m paper --quick --fresh --cache out/paper-quick
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(PREVIOUS) $(LOWEST) $(BENCH) $(VARIATIONAL) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PREVIOUS) $(LOWEST) $(BENCH) $(VARIATIONAL) $(AEPSYCH) out .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests benchmarks examples paper -name __pycache__ -prune -exec rm -rf {} +

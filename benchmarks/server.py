@@ -1,4 +1,4 @@
-"""Figures of the server: python benchmarks/server.py [PART...] [--scale 0.1]; parts by name.
+"""Figures of the server: python benchmarks/server.py [PART...] [--scale 0.1] [--seed 0].
 
 outcomes   outcomes per second told durably by 64 clients at once, SQLite and PostgreSQL
 asks       milliseconds of an ask at 1,000 trials told, two features, one client
@@ -7,29 +7,27 @@ kills      kill −9 under load, restart, compare
 power      power cuts at every fsync and at random bytes of the recorded writes
 requests   generated requests: statuses, memory
 rebuild    seconds to rebuild a study of 10⁵ trials from its rows
+
+Parts are run by name, all of them if none is named. A part can be divided as well: each seed makes
+other kills, cuts and requests, so that --scale 0.2 with the seeds 0 to 4 is a whole one. Progress
+is written to standard error. The status is 1 if anything was lost or failed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
-import re
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from pathlib import Path
 
-import httpx
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from server_power import power
+from server_requests import requests
+from server_setup import FAST, Progress, cpu, say, served
 from tests.server.serving import (
     DOTS,
     EVEN,
@@ -50,29 +48,13 @@ from betafield.server.state import State
 from betafield.server.storage import Store, written
 from betafield.server.studies import Studies
 
-FAST = ("--rate", "1000000")
 PEOPLE = 64
-
-
-@contextmanager
-def served():
-    """Return a server with an SQLite file of its own, and a client."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Server(Path(folder) / "study.db", *FAST) as server,
-        server.client() as client,
-    ):
-        yield server, client
-
-
-def say(name, told):
-    print(f"{name:10s} {told}", flush=True)
 
 
 # Outcomes per second ---------------------------------------------------------------------------
 
 
-def outcomes(scale):
+def outcomes(scale, _):
     with tempfile.TemporaryDirectory() as folder:
         say("outcomes", f"SQLite: {_outcomes(scale, Path(folder) / 'study.db')}")
     with PostgreSQL() as database:
@@ -88,7 +70,7 @@ def _outcomes(scale, *where):
         # Clients in processes of their own, so that they do not slow each other down.
         share = number // PEOPLE
         code = CLIENT.format(root=str(Path(__file__).parents[1]))
-        begun = _cpu(server)
+        begun = cpu(server)
         groups = [range(i, PEOPLE, 4) for i in range(4)]
         at = time.perf_counter()
         runs = [
@@ -96,7 +78,7 @@ def _outcomes(scale, *where):
             for g in groups
         ]
         assert not any(run.wait() for run in runs)
-        seconds, used = time.perf_counter() - at, _cpu(server) - begun
+        seconds, used = time.perf_counter() - at, cpu(server) - begun
         told = sum(row["state"] == "told" for row in rows_of(client, "even"))
         assert told == number, (told, number)
     return (
@@ -131,18 +113,12 @@ threads = [threading.Thread(target=run, args=(int(p),)) for p in people]
 """
 
 
-def _cpu(server):
-    """Return the processor time of a server so far."""
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 # Asks --------------------------------------------------------------------------------------------
 
 
-def asks(scale):
+def asks(scale, seed):
     body = {**DOTS, "space": {"x": [0, 1], "y": [0, 1]}, "contexts": None, "name": "asks"}
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.db"
         filled(path, body, ((x, y, rng.random() < (x + y) / 2) for x, y in rng.random((1000, 2))))
@@ -176,7 +152,7 @@ def filled(path, body, trials):
 
 
 def _timed_asks(server, client, n, pause, rng):
-    seconds, begun = [], _cpu(server)
+    seconds, begun = [], cpu(server)
     for _ in range(n):
         at = time.perf_counter()
         (trial,) = ask(client, "asks")
@@ -184,40 +160,52 @@ def _timed_asks(server, client, n, pause, rng):
         values = trial["values"]
         tell(client, "asks", trial["id"], bool(rng.random() < (values["x"] + values["y"]) / 2))
         time.sleep(pause)
-    return seconds, _cpu(server) - begun
+    return seconds, cpu(server) - begun
 
 
 # Many --------------------------------------------------------------------------------------------
 
 
-def many(scale):
+def many(scale, seed):
     each = max(1, int(100_000 * scale) // PEOPLE)
+    names = [f"study{i}" for i in range(10)]
+    progress = Progress("many", each * PEOPLE)
     with served() as (server, client):
-        for i in range(10):
-            created(client, EVEN, f"study{i}")
+        for i, name in enumerate(names):
+            created(client, {**EVEN, "seed": 10 * seed + i}, name)
 
         def take_part(person):
             told = []
             with server.client() as own:
                 for i in range(each):
-                    study = f"study{(person + i) % 10}"
+                    study = names[(person + i) % 10]
                     (trial,) = ask(own, study)
                     success = outcome_at(trial["values"], person)
                     assert tell(own, study, trial["id"], success).status_code == 200
                     told.append((study, trial["id"], success))
+                    progress.add()
             return told
 
         with ThreadPoolExecutor(PEOPLE) as threads:
             told = [one for some in threads.map(take_part, range(PEOPLE)) for one in some]
-        rows = {f"study{i}": rows_of(client, f"study{i}") for i in range(10)}
-    kept = {(s, r["id"]): r["success"] for s, some in rows.items() for r in some}
-    expected = {(s, number): success for s, number, success in told}
+        used = cpu(server)
+        rows = {name: rows_of(client, name) for name in names}
     twice = sum(len(shared(some)) for some in rows.values())
+    lost = _lost(told, rows)
     say(
         "many",
-        f"{len(told)} trials by {PEOPLE} clients in 10 studies: "
-        f"{'every one there once' if kept == expected else 'LOST'}, {twice} places twice",
+        f"{len(told)} trials by {PEOPLE} clients in 10 studies: {lost} lost, changed or invented, "
+        f"{twice} places given twice; {1e3 * used / len(told):.1f} ms of the server's processor "
+        "time per trial",
     )
+    return lost + twice
+
+
+def _lost(told, rows):
+    """Return how many trials were told and are not there once, or are there and were not told."""
+    expected = sorted((name, number, success) for name, number, success in told)
+    kept = sorted((name, r["id"], r["success"]) for name, some in rows.items() for r in some)
+    return 0 if kept == expected else max(1, len(set(kept) ^ set(expected)))
 
 
 # Kills -------------------------------------------------------------------------------------------
@@ -228,12 +216,14 @@ def many(scale):
 KILLS_PER_FILE = 10
 
 
-def kills(scale):
-    number, rng, answered = max(3, int(300 * scale)), random.Random(0), 0
+def kills(scale, seed):
+    number, rng, answered = max(3, int(300 * scale)), random.Random(seed), 0
+    progress = Progress("kills", number)
     for start in range(0, number, KILLS_PER_FILE):
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "study.db"
-            answered += _killed(path, min(KILLS_PER_FILE, number - start), rng)
+            path, some = Path(folder) / "study.db", min(KILLS_PER_FILE, number - start)
+            answered += _killed(path, some, rng)
+            progress.add(some)
     say(
         "kills",
         f"{number} kills, {KILLS_PER_FILE} per file, {answered} outcomes answered: none missing, "
@@ -267,232 +257,12 @@ def _killed(path, number, rng):
     return len(load.answered)
 
 
-# Power cuts --------------------------------------------------------------------------------------
-
-CALLS = "openat,close,pwrite64,write,fsync,fdatasync,ftruncate,unlink,sendto,sendmsg,writev"
-
-
-def power(scale):
-    """Record what a server writes, and cut the power at fsyncs and at random bytes."""
-    cuts = max(50, int(10_000 * scale))
-    with tempfile.TemporaryDirectory() as folder:
-        trace = Path(folder) / "trace"
-        path = Path(folder) / "study.db"
-        tracing = ["strace", "-f", "-q", "-xx", "-s", "1000000", "-e", f"trace={CALLS}"]
-        with Server(path, *FAST) as server, server.client() as client:
-            created(client, EVEN, "even")
-            strace = subprocess.Popen([*tracing, "-o", trace, "-p", str(server.process.pid)])
-            time.sleep(2.0)
-            base = {name: _bytes(f"{path}{name}") for name in ("", "-wal")}
-            load = Load(server, "even", 8)
-            time.sleep(max(3.0, 20.0 * scale))
-            load.end()
-            strace.terminate()
-            strace.wait()
-            links = {
-                int(each.name): os.readlink(each)
-                for each in Path(f"/proc/{server.process.pid}/fd").iterdir()
-                if each.exists()
-            }
-        log = _parsed(trace, links, str(path))
-        told = _cut(log, base, cuts, Path(folder))
-    say("power", told)
-
-
-def _bytes(path):
-    found = Path(path)
-    return found.read_bytes() if found.exists() else b""
-
-
-def _parsed(trace, links, path):
-    """Return writes, fsyncs and answers in the order in which they ended."""
-    pending, log = {}, []
-    for line in trace.read_text(errors="replace").splitlines():
-        thread, _, call = line.partition(" ")
-        call = call.strip()
-        if call.endswith("<unfinished ...>"):
-            pending[thread] = call.removesuffix("<unfinished ...>")
-            continue
-        if call.startswith("<..."):
-            call = pending.pop(thread, "") + call.partition("resumed>")[2]
-        found = re.match(r"(\w+)\((\d+)", call)
-        if found is None:
-            continue
-        name, number = found[1], int(found[2])
-        where = links.get(number, "")
-        kind = {path: "", f"{path}-wal": "-wal"}.get(where)
-        data = re.search(r'"((?:\\x[0-9a-f]{2})*)"', call)
-        raw = bytes.fromhex(data[1].replace("\\x", "")) if data else b""
-        if kind is not None and name == "pwrite64":
-            offset = int(re.search(r", (\d+)\s*\)\s+= \d+", call)[1])
-            log.append(("write", kind, offset, raw))
-        elif kind is not None and name in ("fsync", "fdatasync"):
-            log.append(("sync", kind, 0, b""))
-        elif kind is not None and name == "ftruncate":
-            log.append(("truncate", kind, int(re.search(r", (\d+)\s*\)", call)[1]), b""))
-        elif kind is None and b'"state": "told"' in raw:
-            found = re.findall(rb'\{"id": (\d+), "state": "told", "success": (\w+)', raw)
-            log += [("answer", "", int(number), success) for number, success in found]
-    return log
-
-
-def _cut(log, base, cuts, folder):
-    """Return what is found after power cuts: after every fsync, and within writes after it."""
-    rng = random.Random(0)
-    syncs = [i for i, each in enumerate(log) if each[0] == "sync"]
-    writes = [i for i, each in enumerate(log) if each[0] == "write"]
-    moments = [(i + 1, None) for i in syncs]
-    moments += [(i, rng.random()) for i in rng.choices(writes, k=cuts)]
-    moments.sort(key=lambda each: each[0])
-    durable = {kind: bytearray(data) for kind, data in base.items()}
-    waiting, answered, at, lost, broken = [], {}, 0, 0, 0
-    for moment, share in moments:
-        while at < moment:
-            what, kind, where, data = log[at]
-            if what == "answer":
-                answered[where] = data == b"true"
-            elif what == "sync":
-                for each in [one for one in waiting if one[1] == kind]:
-                    _apply(durable, each)
-                waiting = [one for one in waiting if one[1] != kind]
-            else:
-                waiting.append(log[at])
-            at += 1
-        state = {kind: bytearray(data) for kind, data in durable.items()}
-        # What was not synchronised is there in part, in any order.
-        for each in waiting:
-            if rng.random() < 0.5:
-                _apply(state, each)
-        if share is not None:
-            what, kind, where, data = log[moment]
-            _apply(state, (what, kind, where, data[: int(share * len(data))]))
-        missing, is_sound = _opened(state, answered, folder)
-        lost += missing
-        broken += not is_sound
-    return (
-        f"{len(syncs)} fsyncs and {cuts} random bytes cut, {len(answered)} outcomes answered: "
-        f"{lost} missing, {broken} files that do not open"
-    )
-
-
-def _apply(state, change):
-    what, kind, where, data = change
-    file = state[kind]
-    if what == "truncate":
-        del file[where:]
-        return
-    file.extend(b"\0" * (where + len(data) - len(file)))
-    file[where : where + len(data)] = data
-
-
-def _opened(state, answered, folder):
-    path = folder / "cut.db"
-    for kind in ("", "-wal", "-shm"):
-        Path(f"{path}{kind}").unlink(missing_ok=True)
-    for kind, data in state.items():
-        Path(f"{path}{kind}").write_bytes(data)
-    with closing(sqlite3.connect(path)) as connection:
-        try:
-            rows = connection.execute("SELECT id, success FROM trials WHERE state = 1").fetchall()
-            (said,) = connection.execute("PRAGMA quick_check").fetchone()
-        except sqlite3.DatabaseError:
-            return len(answered), False
-    told = {number: bool(success) for number, success in rows}
-    return sum(told.get(n) != s for n, s in answered.items()), said == "ok"
-
-
-# Requests ----------------------------------------------------------------------------------------
-
-
-def requests(scale):
-    number, rng = max(500, int(50_000 * scale)), random.Random(0)
-    with served() as (server, client):
-        created(client, EVEN, "even")
-        paths = client.get("/openapi.json").json()["paths"]
-        routes = [(m, p) for p, ms in paths.items() for m in ms if "events" not in p]
-        for _ in range(200):
-            _odd(client, rng, routes)
-        before, statuses = _memory(server), Counter()
-
-        def some(seed):
-            own_rng = random.Random(seed)
-            with server.client() as own:
-                return Counter(_odd(own, own_rng, routes) for _ in range(number // 8))
-
-        with ThreadPoolExecutor(8) as threads:
-            for counted in threads.map(some, range(8)):
-                statuses += counted
-        after = _memory(server)
-        assert client.get("/health").status_code == 200
-    failed = sum(n for status, n in statuses.items() if status in (500, 502))
-    say(
-        "requests",
-        f"{sum(statuses.values())} requests: {failed} answered by 500, "
-        f"memory {after - before:+.0f} MiB; {dict(sorted(statuses.items()))}",
-    )
-
-
-def _memory(server):
-    text = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024
-
-
-ODD = [None, True, -1, 0, 1, 10**30, 1e308, float("nan"), "", "x" * 1000, [], {}, [[[]]], "two"]
-
-
-def _value(rng, depth=0):
-    if depth < 3 and rng.random() < 0.3:
-        return {rng.choice("nxyk"): _value(rng, depth + 1) for _ in range(rng.randint(0, 4))}
-    return rng.choice(ODD)
-
-
-def _odd(client, rng, routes):
-    """Send a request that is wrong in some way, or right, and return its status."""
-    method, path = rng.choice(routes)
-    study = rng.choice(["even", "even", "none", "%00", "a b", "x" * 300])
-    trial = rng.choice(["0", "1", "99999999", "-1", "x", "9" * 40])
-    path = path.replace("{study}", study).replace("{trial}", trial).replace("{name}", "a.js")
-    names = (
-        "n",
-        "key",
-        "fixed",
-        "success",
-        "context",
-        "values",
-        "participant",
-        "name",
-        "space",
-        "goal",
-    )
-    body = {name: _value(rng) for name in rng.sample(names, rng.randint(0, 4))}
-    content = json.dumps(body).encode()
-    kind = rng.random()
-    if kind < 0.1:
-        content = rng.randbytes(rng.randint(0, 2000))
-    elif kind < 0.12:
-        content = b"[" * 50_000
-    elif kind < 0.13:
-        content = b" " * (3 << 20)
-    headers = {"content-type": rng.choice(["application/json", "application/yaml", "x/y"])}
-    query = {
-        rng.choice(["after", "limit", "grid", "x", "format", "level"]): str(rng.choice(ODD))[:50]
-    }
-    try:
-        return client.request(
-            method, path, content=content, headers=headers, params=query
-        ).status_code
-    except httpx.InvalidURL:
-        return 0
-    except httpx.TransportError:  # the server closed before a huge body was sent
-        return -1
-
-
 # Rebuilding --------------------------------------------------------------------------------------
 
 
-def rebuild(scale):
+def rebuild(scale, seed):
     number = max(1000, int(100_000 * scale))
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     body = {**DOTS, "space": {"x": [0, 1], "y": [0, 1]}, "contexts": None, "name": "large"}
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "study.db")
@@ -523,12 +293,15 @@ PARTS = {f.__name__: f for f in (outcomes, asks, many, kills, power, requests, r
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full numbers")
+    parser.add_argument("--seed", type=int, default=0, help="which kills, cuts and requests")
     given = parser.parse_args()
-    for name in given.parts or PARTS:
-        PARTS[name](given.scale)
+    harm = [PARTS[name](given.scale, given.seed) for name in given.parts or PARTS]
+    sys.exit(any(harm))
 
 
 if __name__ == "__main__":

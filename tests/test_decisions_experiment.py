@@ -2,6 +2,7 @@
 
 import functools
 import json
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,7 @@ from betafield.decisions import (
     Trial,
 )
 from betafield.decisions.experiment import acquisition, goals
+from betafield.decisions.experiment.experiment import parts
 from betafield.decisions.experiment.learner import Learner
 from betafield.decisions.experiment.neighbours import Neighbours
 from betafield.decisions.experiment.standing import StandingPoints
@@ -157,6 +159,40 @@ def test_the_best_candidate_is_not_asked_again_while_it_is_pending():
     first, second = experiment.ask(2)
     apart = np.hypot((first["x"] - second["x"]) / 2, (first["y"] - second["y"]) / 2)
     assert apart > 0.08  # the reach of a window is 0.1 of the sides
+
+
+def test_many_pending_trials_need_little_memory_and_the_same_point_follows():
+    whole, blocks = (played(made(Everywhere()), 20) for _ in range(2))
+    parts(blocks).placing.block = 1 << 14
+    rows = np.random.default_rng(2).uniform([0.0, -1.0], [2.0, 1.0], (2_000, 2))
+    for row in rows:
+        for experiment in (whole, blocks):
+            parts(experiment).history.add(row, "elsewhere")
+    expected = whole.ask()
+    tracemalloc.start()
+    try:
+        trial = blocks.ask()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (dict(trial), trial.why) == (dict(expected), expected.why)
+    # Differences from 1,024 candidates to all of them would be 32 MiB, several times over.
+    assert most < 24 << 20
+
+
+def test_pending_rows_follow_asks_and_ends():
+    experiment, rng = made(Everywhere(), "sobol"), np.random.default_rng(3)
+    history = parts(experiment).history
+    for _ in range(60):
+        pending = experiment.pending()
+        if pending and rng.random() < 0.5:
+            trial = pending[rng.integers(len(pending))]
+            experiment.abandon(trial) if rng.random() < 0.5 else experiment.tell(trial, True)
+        else:
+            experiment.ask(int(rng.integers(1, 4)))
+        expected = [list(trial.values()) for trial in experiment.pending()]
+        assert history.pending_rows().tolist() == expected
+        assert history.pending_rows([np.array([1.0, 0.5])]).tolist() == [*expected, [1.0, 0.5]]
 
 
 def test_compared_points_are_asked_for_in_turn_while_all_are_pending():

@@ -57,7 +57,8 @@ class Server:
             assert line, self.log()
             self.told.append(line.rstrip("\n"))
         self.address = self.told[0].removeprefix("address ")
-        wait(lambda: httpx.get(f"{self.address}/docs", verify=SSL).status_code == 200)
+        # Once the address is printed, nobody is refused.
+        assert httpx.get(f"{self.address}/docs", verify=SSL, timeout=60).status_code == 200
 
     def log(self):
         """Return what it has written to standard error so far."""

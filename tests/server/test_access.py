@@ -139,6 +139,7 @@ def test_other_origins_are_told_nothing(client):
     assert "access-control-allow-origin" not in client.get("/health", headers=origin).headers
 
 
+@pytest.mark.usefixtures("tokens")
 def test_large_and_odd_bodies_are_refused(client):
     large = client.post("/studies/guarded/asks", content=b" " * (1 << 20) + b"{}")
     assert large.status_code == 413

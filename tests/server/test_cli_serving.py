@@ -214,3 +214,24 @@ def test_a_port_that_is_taken_is_named(served, said, tmp_path):
     told = said("serve", tmp_path / "b.db", "--port", port, status=1)
     assert f"--port: 127.0.0.1:{port} cannot be listened on" in told
     assert not (tmp_path / "b.db").exists()
+
+
+CONNECTING = """
+import os, socket, sys
+from betafield.server.running import Served, serve
+
+def tell(name, value):
+    if name == "address":
+        host, port = value.removeprefix("http://").split(":")
+        socket.create_connection((host, int(port)))
+        print("connected", flush=True)
+        os._exit(0)
+
+serve(Served(sys.argv[1], port=0), tell)
+"""
+
+
+def test_an_address_that_is_printed_refuses_nobody(tmp_path):
+    command = [sys.executable, "-c", CONNECTING, tmp_path / "study.db"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stdout == "connected\n", run.stderr

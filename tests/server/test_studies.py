@@ -21,7 +21,10 @@ from tests.server.serving import (
 )
 
 import betafield
+from betafield.decisions.experiment.replaying import Replay
 from betafield.server.definitions import Definition
+from betafield.server.problems import Problem
+from betafield.server.state import State
 
 
 def problem_of(answer, status):
@@ -53,6 +56,20 @@ def test_trials_are_those_of_the_experiment(client):
     believed = client.get("/studies/same/posterior", params={"x": [0.1, 0.7]}).json()
     mean = experiment.model.posterior([[0.1], [0.7]]).mean()
     assert believed["mean"] == mean.tolist()
+
+
+def test_pending_trials_are_limited_and_what_was_asked_goes_on():
+    state = State(0, Definition.of(EVEN), Replay(Definition.of(EVEN).experiment()), most_pending=3)
+    first = state.ask(2, {}, None, "first")
+    with pytest.raises(Problem, match="2 of its trials are pending, and at most 3 may be") as found:
+        state.ask(2, {}, None, "second")
+    assert found.value.status == 409
+    assert len(state.replay) == 2
+    assert state.ask(2, {}, None, "first") == first
+    state.ask(1, {}, None, None)
+    state.tell(0, True, None)
+    state.abandon(1)
+    assert [each["id"] for each in state.ask(2, {}, None, "second")["trials"]] == [3, 4]
 
 
 def test_a_retried_outcome_counts_once_and_the_first_one_stands(client):
@@ -245,8 +262,51 @@ def test_text_that_is_no_json_is_told(client):
     created(client, EVEN, "controls")
     detail = problem_of(client.post("/studies/controls/asks", json={"key": "a\nb"}), 422)
     assert detail == "key: found 'a\\nb'; text without control characters is needed"
+    path = "/studies/controls/asks"
+    detail = problem_of(client.post(path, content='{"n":', headers=headers), 422)
+    assert detail == "body: it is not JSON, from character 5 on"
+    detail = problem_of(client.post(path, content="n=1", headers={"content-type": "x/y"}), 422)
+    assert detail.startswith("body: it is not a JSON object; send one")
     detail = problem_of(client.put("/studies/controls/asks", json={}), 405)
     assert detail == "method: found PUT; allowed here: POST"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("asks", {"n": 2000}, "n: found 2000; it should be less than or equal to 1000"),
+        ("asks", {"n": "two"}, "n: found 'two'; it should be a valid integer"),
+        ("trials/0/outcome", {"success": "yes"}, "success: found 'yes'; true or false is needed"),
+        ("trials/0/outcome", {}, "success: found none; it is needed"),
+        ("trials/0/outcome", {"succes": True}, "succes: there is no field of this name; /docs"),
+        ("trials", {"values": {"x": None}, "success": True}, "values, x: found None; a finite"),
+    ],
+)
+def test_fields_that_are_wrong_are_told_with_what_was_found(client, path, body, said):
+    if client.get("/studies/fields").status_code == 404:
+        created(client, EVEN, "fields")
+    assert problem_of(client.post(f"/studies/fields/{path}", json=body), 422).startswith(said)
+
+
+def test_problems_are_plain_text_to_read(client):
+    created(client, DOTS, "read")
+    (trial,) = ask(client, "read")
+    tell(client, "read", trial["id"], True, "two")
+    detail = problem_of(tell(client, "read", trial["id"], False), 409)
+    assert detail == (
+        "trial 0: it was told before, a success under context two, which stands; "
+        "found a failure without a context"
+    )
+    unknown = client.get("/studies", headers={"Authorization": "Bearer nobody"})
+    assert "Bearer …" in unknown.content.decode()
+
+
+@pytest.mark.parametrize("context", ["pool", [0.0, *[1.0] * 40]])
+def test_contexts_may_have_many_coefficients(client, context):
+    name = "pool-by-name" if context == "pool" else "pool-by-coefficients"
+    created(client, {**DOTS, "contexts": {"pool": {"size": 40}}}, name)
+    (trial,) = ask(client, name)
+    assert tell(client, name, trial["id"], True, context).status_code == 200
 
 
 def test_outcomes_that_cannot_be_learned_are_refused_before_they_are_recorded(client):

@@ -132,7 +132,7 @@ def test_a_study_of_whole_numbers_alone_can_be_shared(client):
         ({}, '{"log": [low, high]} or {"integer"'),
         ({"integer": [1.5, 3]}, "found 1.5"),
         ({"integer": [3, 3]}, "low must be below high"),
-        ({"integer": ["a", "b"]}, "space, x, integer, 0: a finite number is needed"),
+        ({"integer": ["a", "b"]}, "space, x, integer, 0: found 'a'; a finite number is needed"),
         ({"log": [1, 2, 3]}, "space, x, log: "),
         ({"decades": [1, 2]}, "space, x, decades"),
         ("log", "space, x: "),

@@ -90,8 +90,9 @@ def _entry(param: Any) -> tuple[str, str]:
     names = ", ".join(param.opts)
     name = names if param.is_flag else f"{names} {param.metavar}"
     standard = param.default
-    is_told = standard is not None and standard is not False and standard not in ("", [])
-    return name, f"{param.help}{f' [default: {standard}]' if is_told else ''}"
+    is_told = standard is not None and standard is not False and standard not in ([], "")
+    spelled = f"{standard:g}" if isinstance(standard, float) else standard
+    return name, f"{param.help}{f' [default: {spelled}]' if is_told else ''}"
 
 
 def _write_paragraphs(formatter: Any, text: str) -> None:

@@ -203,7 +203,10 @@ class Definition:
         """Return the context that a client gives by name or by coefficients."""
         if given is None:
             return None
-        context: Context = checked_contexts(self._coefficients("context", given), 1)
+        found = self._coefficients("context", given)
+        is_flat = isinstance(found, np.ndarray) and found.ndim == 1
+        # One row: many coefficients by themselves could be those of many trials.
+        context: Context = checked_contexts(found[None] if is_flat else found, 1)
         return context
 
     def _coefficients(self, what: str, given: Any) -> Any:

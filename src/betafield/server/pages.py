@@ -63,7 +63,7 @@ def dashboard(name: str, values: Mapping[str, Any], role: str) -> str:
         study=json.dumps(shown),
         purpose=purpose(goal, names),
         picture=f"P(success) by {_listed(ranges or names)}",
-        figures=_figures(ranges, list(levels)),
+        figures=_explained(_figures(ranges, list(levels)), goal),
         choices=_choices(levels, is_needed=bool(ranges) or len(levels) > 1),
         features=names,
         threshold=len(ranges) == len(names) == 1 and goal["kind"] == "LevelSet",
@@ -82,7 +82,8 @@ def index(studies: Sequence[Mapping[str, Any]]) -> str:
 
     Examples
     --------
-    >>> "/studies/dots/dashboard" in index([{"name": "dots", "told": 3, "pending": 1}])
+    >>> study = {"name": "dots", "told": 3, "pending": 1, "stopped": True}
+    >>> "dots</a>: 3 told, 1 pending, stopped" in index([study])
     True
     """
     return _rendered("index.html", studies=studies)
@@ -106,12 +107,14 @@ def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
     --------
     >>> purpose({"kind": "LevelSet", "level": 0.75}, ["contrast"])
     'Where does the probability of success reach 75 % along contrast?'
+    >>> purpose({"kind": "LevelSet", "level": 0.75, "under": "two"}, ["contrast"])
+    'Where does the probability of success under context two reach 75 % along contrast?'
     >>> purpose({"kind": "Everywhere"}, ["dose", "age"])
     'How probable is success, everywhere over dose and age?'
     """
     over = _listed(names)
     level = f"{100 * goal.get('level', 0.5):g} %"
-    under = " under its context" if goal.get("under") is not None else ""
+    under = f" {_under(goal)}" if goal.get("under") is not None else ""
     along = "along" if len(names) == 1 else "over"
     said = {
         "LevelSet": f"Where does the probability of success{under} reach {level} {along} {over}?",
@@ -120,6 +123,26 @@ def purpose(goal: Mapping[str, Any], names: list[str]) -> str:
         "Compare": f"Which of {len(goal.get('points', ()))} points of {over} is the best?",
     }
     return said.get(str(goal["kind"]), f"How probable is success, everywhere over {over}?")
+
+
+def _under(goal: Mapping[str, Any]) -> str:
+    """Return the context of a goal in words."""
+    given = goal["under"]
+    return f"under context {given}" if isinstance(given, str) else "under its context"
+
+
+def _explained(figures: list[str], goal: Mapping[str, Any]) -> list[str]:
+    """Return captions; the first says why the threshold is not where the curve has its level.
+
+    Examples
+    --------
+    >>> _explained(["π."], {"kind": "LevelSet", "level": 0.75, "under": "two"})[0]
+    'π. The threshold is where 75 % is reached under context two; P(success) is shown without it.'
+    """
+    if goal["kind"] != "LevelSet" or goal.get("under") is None:
+        return figures
+    where = f"The threshold is where {100 * goal['level']:g} % is reached {_under(goal)}"
+    return [f"{figures[0]} {where}; P(success) is shown without it.", *figures[1:]]
 
 
 def _choices(levels: Mapping[str, Sequence[Any]], is_needed: bool) -> dict[str, list[Any]]:

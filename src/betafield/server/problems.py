@@ -44,7 +44,7 @@ class Problem(Exception):  # noqa: N818 (as RFC 9457 calls it)
 
     def body(self, instance: str) -> bytes:
         """Return the document as bytes."""
-        return json.dumps(self.document(instance), ensure_ascii=True).encode()
+        return json.dumps(self.document(instance), ensure_ascii=False).encode(errors="replace")
 
 
 class Unavailable(Problem):

@@ -114,6 +114,8 @@ def serve(served: Served, tell: Callable[[str, str], None]) -> None:
         logs.start()
         sys.setswitchinterval(SWITCH)
         address = f"http://{_spelled(served.host)}:{listening.getsockname()[1]}"
+        # Whoever connects from now on waits until it answers, instead of being refused.
+        listening.listen()
         _announce(tell, address, served, token, made)
         _Server(_config(app), app.hub).run([listening])
 

@@ -25,6 +25,8 @@ from betafield.server.tables import ABANDONED, EXPIRED, PENDING, TOLD
 
 # Prefix of the key of an outcome that arrived after its trial had expired.
 LATE = "late outcome of trial "
+# Most trials of a study that may be pending at once: an ask takes longer the more there are.
+MOST_PENDING = 10_000
 
 
 class Answered(NamedTuple):
@@ -51,6 +53,7 @@ class State:
     expired: set[int] = field(default_factory=set)
     codes: dict[str, int] = field(default_factory=dict)
     writes: Writes = field(default_factory=Writes)
+    most_pending: int = MOST_PENDING
 
     @classmethod
     def begun(cls, study: int, definition: Definition) -> State:
@@ -140,6 +143,7 @@ class State:
     ) -> tuple[str, Answered]:
         now = time.time()
         self.expire(now)
+        self._require_room(n)
         first = len(self.replay)
         try:
             self.replay.ask(n, self._with_participant(fixed, participant))
@@ -186,8 +190,8 @@ class State:
         first = self.replay.outcome(number), self.contexts.get(number)
         if first != (success, given):
             raise conflict(
-                f"trial {number}: it was told before, success {first[0]} under context "
-                f"{first[1]}, which stands; found success {success} under context {given}"
+                f"trial {number}: it was told before, {_outcome(*first)}, which stands; "
+                f"found {_outcome(success, given)}"
             )
 
     def _told_late(self, number: int, success: bool, given: Any) -> dict[str, Any]:
@@ -278,7 +282,18 @@ class State:
 
     def _require_known(self, number: int) -> None:
         if not 0 <= number < len(self.replay):
-            raise missing(f"trial: found number {number}; the study has {len(self.replay)} trials")
+            raise missing(
+                f"trial: found number {number}; trials of this study so far: {len(self.replay)}, "
+                "numbered from 0"
+            )
+
+    def _require_room(self, n: int) -> None:
+        pending = self.replay.counts["pending"]
+        if pending + n > self.most_pending:
+            raise conflict(
+                f"study: {pending:,} of its trials are pending, and at most {self.most_pending:,} "
+                "may be; tell or abandon some, or wait until they time out"
+            )
 
     def _trial(self, number: int) -> dict[str, Any]:
         replay = self.replay
@@ -331,6 +346,18 @@ def _points(texts: Sequence[str]) -> list[Any]:
     [array([0.5, 1. ]), array([2., 3.])]
     """
     return list(np.array(json.loads(f"[{','.join(texts)}]"), dtype=np.float64))
+
+
+def _outcome(success: bool | None, given: Any) -> str:
+    """Return an outcome in words.
+
+    Examples
+    --------
+    >>> _outcome(True, "two"), _outcome(False, None)
+    ('a success under context two', 'a failure without a context')
+    """
+    under = "without a context" if given is None else f"under context {given}"
+    return f"a {'success' if success else 'failure'} {under}"
 
 
 def _flat(context: Any) -> Any:

@@ -161,6 +161,8 @@ class History:
         self.contexts: list[Context | None] = []
         # Numbers of the trials told, in the order of telling.
         self._told: list[int] = []
+        # The points of pending trials, stacked when they are first needed after a change.
+        self._pending_rows: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -170,18 +172,23 @@ class History:
         self.rows.append(row)
         self.whys.append(why)
         self.contexts.append(None)
+        self._pending_rows = None
         return self.ledger.ask()
 
     def tell(self, number: int, outcome: bool, context: Context | None = None) -> None:
         """Record the outcome of a pending trial."""
-        self.ledger.end([number], [SUCCESS if outcome else FAILURE])
+        self._end(number, SUCCESS if outcome else FAILURE)
         flat = context.reshape(-1) if isinstance(context, np.ndarray) else context
         self.contexts[number] = flat
         self._told.append(number)
 
     def abandon(self, number: int) -> None:
         """Record that a pending trial will not be made."""
-        self.ledger.end([number], [ABANDONED])
+        self._end(number, ABANDONED)
+
+    def _end(self, number: int, end: int) -> None:
+        self.ledger.end([number], [end])
+        self._pending_rows = None
 
     def told_rows(self, start: int = 0) -> Floats:
         """Return the points of the trials told, in the order of telling, from `start` on."""
@@ -197,7 +204,9 @@ class History:
 
     def pending_rows(self, more: Sequence[Floats] = ()) -> Floats:
         """Return the points of pending trials, followed by `more`."""
-        return self._stacked([*(self.rows[number] for number in self.ledger.pending), *more])
+        if self._pending_rows is None:
+            self._pending_rows = self._stacked(self.rows[n] for n in self.ledger.pending)
+        return np.concatenate([self._pending_rows, self._stacked(more)])
 
     def about(self, number: int) -> dict[str, Any]:
         """Return what is known about a trial, except its point."""

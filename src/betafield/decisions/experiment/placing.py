@@ -61,6 +61,8 @@ class Placing:
     seed : int
     near : int, default=32
         Number of points to try around the best candidate.
+    block : int, default=1 << 20
+        Most differences between candidates and pending trials that are computed at once.
 
     Attributes
     ----------
@@ -74,6 +76,7 @@ class Placing:
     spread: float
     seed: int
     near: int = 32
+    block: int = 1 << 20
     only: Floats | None = field(init=False)
     # Computed for the last ask; and the trials told up to then.
     _last: tuple[AnyField, bytes, Scene] | None = field(default=None, init=False)
@@ -252,8 +255,13 @@ class Placing:
         """
         widest = bandwidth.theory(scene.field.totals.number(), len(self.space.names), 1.0)
         (_, reach), *_ = scene.reaches
-        steps = (scene.shares[:, None, :] - self.space.shares(rows)) / np.minimum(reach, widest)
-        return np.asarray(np.minimum(np.sqrt((steps**2).sum(axis=2)), 1.0).prod(axis=1))
+        unit, shares = np.minimum(reach, widest), self.space.shares(rows)
+        size = max(1, self.block // max(1, shares.size))
+        found = [
+            _product(scene.shares[i : i + size], shares, unit)
+            for i in range(0, len(scene.shares), size)
+        ]
+        return np.concatenate(found)
 
     def _allowed(
         self, distances: Callable[[Floats], Floats] | None, pending: Floats, rows: Floats
@@ -290,6 +298,12 @@ class Placing:
             return np.minimum(self._told.distances(shares), waiting.distances(shares))
 
         return distances
+
+
+def _product(ones: Floats, others: Floats, unit: Floats) -> Floats:
+    """Return the product of each row's distances to the others, in this unit, each at most 1."""
+    steps = (ones[:, None, :] - others) / unit
+    return np.asarray(np.minimum(np.sqrt((steps**2).sum(axis=2)), 1.0).prod(axis=1))
 
 
 def _log(values: Floats) -> Floats:

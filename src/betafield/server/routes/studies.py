@@ -52,14 +52,39 @@ def _created(hub: Any, body: bytes, is_yaml: bool) -> dict[str, Any]:
     return made
 
 
+_NO_OBJECT = (
+    "body: it is not a JSON object; send one, with the header Content-Type: application/json"
+)
+
+
 def said(errors: Any) -> str:
-    """Return the first error of pydantic in one sentence."""
-    first = errors[0]
-    hidden = ("body", "query", "path", *TAGS)
+    """Return one error of pydantic in one sentence; a misspelt name before the one it lacks.
+
+    Examples
+    --------
+    >>> said([{"type": "less_than_equal", "loc": ("body", "n"), "input": 2000,
+    ...        "msg": "Input should be less than or equal to 1000"}])
+    'n: found 2000; it should be less than or equal to 1000'
+    """
+    first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    kind, hidden = first["type"], ("body", "query", "path", *TAGS)
+    if kind == "json_invalid":
+        return f"body: it is not JSON, from character {first['loc'][-1]} on"
     where = ", ".join(str(each) for each in first["loc"] if each not in hidden)
-    meant = MEANT.get(first.get("ctx", {}).get("pattern"))
-    message = first["msg"] if meant is None else f"found {checks.spelled(first['input'])}; {meant}"
-    return f"{where[:200] or 'body'}: {message}"
+    if not where:
+        return _NO_OBJECT
+    return f"{where[:200]}: {_complaint(kind, first)}"
+
+
+def _complaint(kind: str, error: Any) -> str:
+    """Return what is wrong with a field."""
+    if kind == "missing":
+        return "found none; it is needed"
+    if kind == "extra_forbidden":
+        return "there is no field of this name; /docs lists all routes, /openapi.json their fields"
+    needed = "true or false is needed" if kind == "bool_type" else None
+    needed = needed or MEANT.get(error.get("ctx", {}).get("pattern")) or error["msg"]
+    return f"found {checks.spelled(error['input'])}; {needed.replace('Input should', 'it should')}"
 
 
 @router.get("/studies")
