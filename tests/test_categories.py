@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -240,6 +242,12 @@ def test_averages_are_those_of_draws(model):
     drawn = model.draws(ASKED, 4_000, random_state=1).mean(axis=1)
     assert found.mean()[0] == pytest.approx(drawn.mean(), abs=0.02)
     assert found.var()[0] ** 0.5 == pytest.approx(drawn.std(), rel=0.15)
+
+
+def test_levels_that_are_named_after_learning_cost_no_second_fit(model):
+    begun = dataclasses.replace(model.field_, found=None, found_at=None, earlier=None)
+    settled = begun.featured(model.field_.features).settled()
+    assert "smooth" in vars(settled)  # kept from the search
 
 
 # Windows -----------------------------------------------------------------------------------
