@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.isotonic import IsotonicRegression
@@ -251,15 +250,6 @@ def test_levels_that_are_named_after_learning_cost_no_second_fit(model):
 
 
 # Windows -----------------------------------------------------------------------------------
-
-
-def test_windows_hold_trials_of_one_level():
-    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)]).fit(X, Y)
-    near = (X["site"] == "ulm") & (X["old"]) & ((X["dose"] - 0.3).abs() <= 0.2)
-    n, k = near.sum(), Y[near].sum()
-    low, high = model.posterior(ASKED).interval(0.9)
-    np.testing.assert_allclose([low[0], high[0]], beta.ppf([0.05, 0.95], 1 + k, 1 + n - k))
-    np.testing.assert_allclose([low[1], high[1]], [0.05, 0.95])  # a level without trials
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", 0.2])
