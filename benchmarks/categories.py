@@ -454,7 +454,7 @@ def of_ome(folder: Path, _: int, chosen: list[str] | None) -> None:
     names = ["noise", "id"]
     X = ome[[*names, "loud", "age"]].astype(dict.fromkeys(names, str))
     chance = np.tile(np.atleast_2d(contexts.guess_lapse(guess=0.5)), (len(ome), 1))
-    formula = "noise + s(loud, by = noise, k = 6) + s(age, k = 5) + s(id, bs = 're')"
+    formula = "noise + s(loud, by = noise, k = 4) + s(age, k = 4) + s(id, bs = 're')"
     name = f"ome ({', '.join(names)})"
     folded(name, X, ome["correct"], ome["trials"], chance, formula, chosen)
 
