@@ -1,24 +1,32 @@
 """Categories with partial pooling: error, coverage, time, and real tables against peers.
 
     python -m benchmarks.categories simulated --seeds 10
+    python -m benchmarks.categories windows --seeds 20
     python -m benchmarks.categories rough --seeds 6
     python -m benchmarks.categories time
     python -m benchmarks.categories real --data DIR --rows 20000
 
 `simulated` has levels of unequal size (∝ rank^−0.8), a shared curve, and per level an intercept
 alone or a smooth deviation too; no pooling is a model per level, complete pooling one model without
-levels. `rough` has truths that all of four levels share: with and without windows of residuals, and
-without the levels. `real` compares log-losses by 5-fold cross-validation; DIR has ome.csv,
-codling.csv and flights.parquet, of which `--tables` names some; pyGAM is a peer if it is installed.
-Times are processor time, on one thread.
+levels. `windows` has the same truths, and a step, for windows whose prior comes from the other
+levels and for windows with the plain prior. `rough` has truths that all of four levels share: with
+and without windows of residuals, and without the levels. `real` compares log-losses by 5-fold
+cross-validation; DIR has ome.csv, codling.csv and flights.parquet, of which `--tables` names some.
+pyGAM and R's mgcv are peers if they are installed; `--peers` names those to compare with. Times are
+processor time, on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import shutil
+import subprocess
+import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +158,67 @@ def run_simulated(seeds: int) -> None:
     )
 
 
+def stepped(seed: int) -> Table:
+    """Return trials of six levels that share a step, and the truth as `simulated` does."""
+    rng = np.random.default_rng([seed, 77])
+    level, x = rng.choice(6, 1_500, p=np.arange(6, 0, -1) / 21), rng.random(1_500)
+    effect = rng.normal(0.0, 0.6, 6 + UNSEEN)
+    y = rng.random(1_500) < expit(np.where(x < 0.37, -1.2, 0.8) + effect[level])
+    T = expit(np.where(GRID < 0.37, -1.2, 0.8) + effect[:, None])
+    return pd.DataFrame({"level": [f"l{c}" for c in level], "x": x}), y, T
+
+
+def in_windows(some: Table, bandwidth: Any) -> dict[str, float]:
+    """Return squared error (10⁻⁴) and coverage of windows."""
+    X, y, T = some
+    levels = len(T) - UNSEEN
+    names = [f"l{c}" for c in range(len(T))]
+    post = SmoothBetaClassifier(bandwidth, bounds=[(0, 1)]).fit(X, y).posterior(asked(names))
+    low, high = (end.reshape(T.shape) for end in post.interval(0.95))
+    held = (low <= T) & (high >= T)
+    counts = X["level"].value_counts().reindex(names[:levels], fill_value=0).to_numpy()
+    rare = counts < max(10, len(X) / levels / 3)
+    return {
+        "error": 1e4 * ((post.mean().reshape(T.shape) - T)[:levels] ** 2).mean(),
+        "cover": held[:levels].mean(),
+        "rare": held[:levels][rare].mean() if rare.any() else np.nan,
+        "unseen": held[levels:].mean(),
+    }
+
+
+def run_windows(seeds: int) -> None:
+    """Print error and coverage with a prior from the other levels, and with the plain one."""
+    truths: dict[str, Any] = {
+        f"{levels} levels, {trials} trials, {'smooth' if is_smooth else 'intercepts'}": (
+            lambda seed, a=(levels, trials, is_smooth): simulated(*a, seed)
+        )
+        for levels, trials in ((50, 3_000), (10, 1_000), (2, 400))
+        for is_smooth in (True, False)
+    }
+    truths["6 levels, 1500 trials, a step"] = stepped
+    first = next(iter(truths))
+    kinds = [(name, "loo") for name in truths] + [(first, 0.1), (first, 0.2)]
+    for name, bandwidth in kinds:
+        print(f"{name}, bandwidth={bandwidth}", flush=True)
+        for prior in ("from other levels", "plain"):
+            with _plain_prior() if prior == "plain" else contextlib.nullcontext():
+                runs = [in_windows(truths[name](seed), bandwidth) for seed in range(seeds)]
+            print(f"  {prior}:", pd.DataFrame(runs).mean().round(3).to_dict(), flush=True)
+
+
+@contextlib.contextmanager
+def _plain_prior() -> Iterator[None]:
+    """Hold the strength of the prior from other levels at 0, and choose the best width."""
+    from betafield import pooling
+
+    before = pooling.STRENGTHS, pooling.CLOSE
+    pooling.STRENGTHS, pooling.CLOSE = np.zeros(1), 0.0
+    try:
+        yield
+    finally:
+        pooling.STRENGTHS, pooling.CLOSE = before
+
+
 ROUGH: dict[str, Any] = {
     "a step": lambda x: np.where(x < 0.37, 0.2, 0.7),
     "a narrow bump": lambda x: 0.3 + 0.5 * (np.abs(x - 0.6) < 0.03),
@@ -249,14 +318,73 @@ class Additive:
         return np.column_stack([1.0 - p, p])
 
 
+class Mgcv:
+    """mgcv in R: a smooth of every number, effects of levels, and smooth deviations of levels.
+
+    Formulas are R's; `bam` with discrete=TRUE fits long tables, `gam` by REML others.
+    """
+
+    LONG = 10_000
+    SCRIPT = """
+    suppressMessages(library(mgcv)); a <- commandArgs(TRUE)
+    train <- read.csv(a[1], stringsAsFactors = TRUE)
+    asked <- read.csv(a[2], stringsAsFactors = TRUE)
+    for (name in names(asked)) if (is.factor(asked[[name]])) {
+      all <- union(levels(train[[name]]), levels(asked[[name]]))
+      train[[name]] <- factor(train[[name]], all); asked[[name]] <- factor(asked[[name]], all) }
+    fitted <- if (a[4] == "bam") {
+      bam(as.formula(a[3]), binomial, train, discrete = TRUE, drop.unused.levels = FALSE)
+    } else gam(as.formula(a[3]), binomial, train, method = "REML", drop.unused.levels = FALSE)
+    write.csv(data.frame(p = predict(fitted, asked, type = "response")), a[5], row.names = FALSE)
+    """
+
+    def __init__(self, formula: str) -> None:
+        self.formula = formula
+
+    def predict(
+        self, X: pd.DataFrame, k: np.ndarray, n: np.ndarray, asked: pd.DataFrame
+    ) -> np.ndarray:
+        """Return the probabilities at rows asked for, learned from rows with k successes of n."""
+        with tempfile.TemporaryDirectory() as folder:
+            train, at, script, out = (
+                f"{folder}/{name}" for name in ("train", "at", "script", "out")
+            )
+            self._worded(X).assign(k=k, failures=n - k).to_csv(train, index=False)
+            self._worded(asked).to_csv(at, index=False)
+            Path(script).write_text(self.SCRIPT)
+            how = "bam" if len(X) > self.LONG else "gam"
+            formula = f"cbind(k, failures) ~ {self.formula}"
+            subprocess.run(["Rscript", script, train, at, formula, how, out], check=True)
+            return pd.read_csv(out)["p"].to_numpy().clip(1e-6, 1.0 - 1e-6)
+
+    def _worded(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the table with levels that R cannot read as numbers."""
+        levels = X.select_dtypes("category")
+        return X.assign(**{name: "level " + levels[name].astype(str) for name in levels})
+
+
 def has_pygam() -> bool:
     return importlib.util.find_spec("pygam") is not None
 
 
+def has_mgcv() -> bool:
+    return shutil.which("Rscript") is not None
+
+
 def folded(
-    name: str, X: pd.DataFrame, k: Any, n: Any, guess: Any = None, most_gp: int = 1_500
+    name: str,
+    X: pd.DataFrame,
+    k: Any,
+    n: Any,
+    guess: Any = None,
+    formula: str = "1",
+    chosen: list[str] | None = None,
+    most_gp: int = 1_500,
 ) -> None:
-    """Print the 5-fold log-loss per trial of rows with k successes of n."""
+    """Print the 5-fold log-loss per trial of rows with k successes of n.
+
+    `formula` is that of mgcv; peers are all that are installed, or those chosen.
+    """
     k, n = np.asarray(k, float), np.asarray(n, float)
     text = [c for c in X if not pd.api.types.is_numeric_dtype(X[c])]
     X = X.astype(dict.fromkeys(text, "category"))
@@ -277,6 +405,11 @@ def folded(
         every = peers()
         if has_pygam():
             every |= {"pyGAM, factors": Additive(X, False), "pyGAM, by-terms": Additive(X, True)}
+        if has_mgcv() and (chosen is None or "mgcv" in chosen):
+            p = Mgcv(formula).predict(X.iloc[train], k[train], n[train], X.iloc[test])
+            losses.setdefault("mgcv", []).append(_loss(k[test], n[test], p))
+        if chosen is not None:
+            every = {peer: each for peer, each in every.items() if peer in chosen}
         for peer, each in every.items():
             if peer != "encoded process":
                 each.fit(both[kept], y[kept], sample_weight=w[kept])
@@ -301,32 +434,40 @@ def _loss(k: np.ndarray, n: np.ndarray, p: np.ndarray) -> float:
     return float(log_loss(y, np.tile(p, 2), sample_weight=w, labels=[0, 1]))
 
 
-def run_real(folder: Path, rows: int, tables: list[str]) -> None:
+def run_real(folder: Path, rows: int, tables: list[str], chosen: list[str] | None) -> None:
     for name in tables:
-        TABLES[name](folder, rows)
+        TABLES[name](folder, rows, chosen)
 
 
-def of_codling(folder: Path, _: int) -> None:
+def of_codling(folder: Path, _: int, chosen: list[str] | None) -> None:
     codling = pd.read_csv(folder / "codling.csv")
     offset = codling["control_mortality"].to_numpy()
     background = np.column_stack([offset, np.ones(len(offset))])
     X = codling[["cultivar", "dose", "ct"]]
-    folded("codling (cultivar)", X, codling["dead"], codling["insects"], background)
+    formula = "s(dose, k = 5) + s(ct, k = 6) + s(ct, cultivar, bs = 'fs', k = 5)"
+    counts = codling["dead"], codling["insects"]
+    folded("codling (cultivar)", X, *counts, background, formula, chosen)
 
 
-def of_ome(folder: Path, _: int) -> None:
+def of_ome(folder: Path, _: int, chosen: list[str] | None) -> None:
     ome = pd.read_csv(folder / "ome.csv")
     names = ["noise", "id"]
     X = ome[[*names, "loud", "age"]].astype(dict.fromkeys(names, str))
     chance = np.tile(np.atleast_2d(contexts.guess_lapse(guess=0.5)), (len(ome), 1))
-    folded(f"ome ({', '.join(names)})", X, ome["correct"], ome["trials"], chance)
+    formula = "noise + s(loud, by = noise, k = 4) + s(age, k = 4) + s(id, bs = 're')"
+    name = f"ome ({', '.join(names)})"
+    folded(name, X, ome["correct"], ome["trials"], chance, formula, chosen)
 
 
-def of_flights(folder: Path, rows: int) -> None:
+def of_flights(folder: Path, rows: int, chosen: list[str] | None) -> None:
     flights = pd.read_parquet(folder / "flights.parquet")
     flights = flights.sample(min(rows, len(flights)), random_state=0)
     X = flights[["carrier", "origin", "departure_hour"]]
-    folded(f"flights (carrier, origin × hour), {len(X)} rows", X, flights["late"], np.ones(len(X)))
+    formula = " + ".join(
+        f"s(departure_hour, {each}, bs = 'fs', k = 8)" for each in ("carrier", "origin")
+    )
+    name = f"flights (carrier, origin × hour), {len(X)} rows"
+    folded(name, X, flights["late"], np.ones(len(X)), None, formula, chosen)
 
 
 TABLES = {"codling": of_codling, "ome": of_ome, "flights": of_flights}
@@ -334,21 +475,24 @@ TABLES = {"codling": of_codling, "ome": of_ome, "flights": of_flights}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["simulated", "rough", "time", "real"])
+    parser.add_argument("what", choices=["simulated", "windows", "rough", "time", "real"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--peers", nargs="*")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     asked_for = parser.parse_args()
     warnings.simplefilter("ignore")
     if asked_for.what == "simulated":
         run_simulated(asked_for.seeds)
+    elif asked_for.what == "windows":
+        run_windows(asked_for.seeds)
     elif asked_for.what == "rough":
         run_rough(asked_for.seeds)
     elif asked_for.what == "time":
         run_time()
     else:
-        run_real(asked_for.data, asked_for.rows, asked_for.tables)
+        run_real(asked_for.data, asked_for.rows, asked_for.tables, asked_for.peers)
 
 
 if __name__ == "__main__":

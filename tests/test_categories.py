@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -10,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.isotonic import IsotonicRegression
@@ -242,16 +243,13 @@ def test_averages_are_those_of_draws(model):
     assert found.var()[0] ** 0.5 == pytest.approx(drawn.std(), rel=0.15)
 
 
+def test_levels_that_are_named_after_learning_cost_no_second_fit(model):
+    begun = dataclasses.replace(model.field_, found=None, found_at=None, earlier=None)
+    settled = begun.featured(model.field_.features).settled()
+    assert "smooth" in vars(settled)  # kept from the search
+
+
 # Windows -----------------------------------------------------------------------------------
-
-
-def test_windows_hold_trials_of_one_level():
-    model = SmoothBetaClassifier(0.2, bounds=[(0, 1)]).fit(X, Y)
-    near = (X["site"] == "ulm") & (X["old"]) & ((X["dose"] - 0.3).abs() <= 0.2)
-    n, k = near.sum(), Y[near].sum()
-    low, high = model.posterior(ASKED).interval(0.9)
-    np.testing.assert_allclose([low[0], high[0]], beta.ppf([0.05, 0.95], 1 + k, 1 + n - k))
-    np.testing.assert_allclose([low[1], high[1]], [0.05, 0.95])  # a level without trials
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", 0.2])

@@ -41,14 +41,17 @@ class Sample(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Widths in increasing order, and the score of each."""
+    """Widths in increasing order, the score of each, and how much worse the chosen one may be."""
 
     widths: Floats
     scores: Floats
+    slack: float = 0.0
 
     @property
     def best(self) -> float:
-        """The width with the highest score; the widest if several tie."""
+        """The narrowest width within the slack; without any, the widest of those that tie."""
+        if self.slack:
+            return float(self.widths[np.argmax(self.scores >= self.scores.max() - self.slack)])
         slack = TIE * np.abs(self.scores.max())
         return float(self.widths[np.flatnonzero(self.scores >= self.scores.max() - slack)[-1]])
 
@@ -99,7 +102,6 @@ def scored(
     widths = candidates(sides, diameter(sides, windows.metric), sample.total)
     queries = np.ascontiguousarray(sample.places.axes.T)
     decoder = replace(decoder, width=windows.width, span=windows.span)
-    score_of = _of_classes if decoder.is_plain else _of_contexts
     score = score_of(decoder, sample.places)
     totals = [score(windows.sums(queries, float(width), n_jobs), shapes) for width in widths]
     return Scored(widths, np.array(totals))
@@ -107,6 +109,11 @@ def scored(
 
 # Maps the sums of windows and the prior's shapes to the leave-one-out score of all trials.
 Score = Callable[[Ints, Floats], float]
+
+
+def score_of(decoder: Decoder, asked: Places) -> Score:
+    """Return the score function of the trials of these places."""
+    return (_of_classes if decoder.is_plain else _of_contexts)(decoder, asked)
 
 
 def _of_classes(decoder: Decoder, asked: Places) -> Score:

@@ -9,7 +9,8 @@ returns a new field:
 
 Queries (`posterior`, `mean`, `n_near`, `band`, `more_trials`) change nothing, so a field can be
 queried while others are being made. The width of the windows follows from the options and the
-trials, and is computed at the first query. The trials need not be on this machine: `windows` may be
+trials, and is computed at the first query; so is what levels of categories have in common, the
+prior of a level's windows (`pooling`). The trials need not be on this machine: `windows` may be
 anything that sums trials near a point, as `betafield.windows.Forest` does.
 """
 
@@ -24,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield import bandwidth as widths
-from betafield import categories, choosing, lattice, priors, success, trials
-from betafield._locks import cached
+from betafield import categories, choosing, lattice, pooling, priors, success, trials
+from betafield._locks import cached, remember
 from betafield.evidence import Decoder, Evidence, Polynomial, Totals
 from betafield.evidence.columns import MOST, has_fractions, require_total
 from betafield.evidence.encode import joined, recounted
@@ -144,7 +145,7 @@ class Field:
         )
 
     def with_only(self, places: Places, totals: Totals) -> Self:
-        """Return a field with windows of the same width, but only the given trials.
+        """Return a field with windows of the same width and strength, but only the given trials.
 
         Places are in scaled units.
         """
@@ -152,7 +153,9 @@ class Field:
 
         windows = Forest(self.units.dimensions, self.windows.metric).insert(places)
         options = self.options._replace(bandwidth=self.width)
-        return dataclasses.replace(self, options=options).holding(windows, totals)
+        kept = dataclasses.replace(self, options=options).holding(windows, totals)
+        remember(kept, "strength", self.strength)
+        return kept
 
     def featured(self, features: trials.Features | None) -> Self:
         """Return the field with these levels of categories added; nothing else changes."""
@@ -240,19 +243,46 @@ class Field:
     @cached
     def scored(self) -> choosing.Scored:
         """The leave-one-out score of each candidate width."""
-        sample = self._sample()
-        points = self.units.restored(sample.places.axes)
-        shapes = np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
-        found = choosing.scored(
-            self.windows, sample, self.decoder, shapes, self.sides, self.options.n_jobs
-        )
+        sample, shapes = self._sampled
+        if self.levels is not None:
+            found = self.levels.scored(sample, shapes, self.sides)
+        else:
+            asked = self.decoder, shapes, self.sides, self.options.n_jobs
+            found = choosing.scored(self.windows, sample, *asked)
         return found._replace(widths=self.units.told(found.widths))
+
+    @cached
+    def levels(self) -> pooling.Levels | None:
+        """Windows of other levels of the categories; None if there are no categories."""
+        columns = self.features.categories.columns
+        if not columns:
+            return None
+        axes = [self.units.axis(column) for column in columns]
+        return pooling.Levels(self.windows, axes, self.decoder, self.options.n_jobs)
+
+    @cached
+    def strength(self) -> float:
+        """How many trials of other levels a level's prior is worth at most; 0 without levels."""
+        if self.levels is None:
+            return 0.0
+        width = self.units.straight(self.width)
+        return pooling.least(self.levels.scores(*self._sampled, width))
+
+    def _plain_shapes(self, points: Floats) -> Floats:
+        """Return the prior's shapes (m, K) without other levels."""
+        return np.broadcast_to(self.shapes(points), (len(points), len(self.classes)))
+
+    @property
+    def _sampled(self) -> tuple[choosing.Sample, Floats]:
+        """The places at which trials are left out, and the prior's shapes there."""
+        sample = self._sample()
+        return sample, self._plain_shapes(self.units.restored(sample.places.axes))
 
     def _sample(self) -> choosing.Sample:
         """Return the places at which trials are left out, wherever they are stored."""
         sampled: Callable[[float], choosing.Sample] | None
         sampled = getattr(self.windows, "sampled", None)
-        cost = self.decoder.cost
+        cost = self.decoder.cost if self.levels is None else self.levels.cost
         return choosing.sampled(self.places(), cost) if sampled is None else sampled(cost)
 
     @property
@@ -297,7 +327,16 @@ class Field:
 
         `ask`, if given, replaces the lookup of the sums in the windows.
         """
-        return self.decoder.posterior(self.sums(points, self.width, ask), self.shapes(points))
+        sums = self.sums(points, self.width, ask)
+        return self.decoder.posterior(sums, self._shapes_beside(points, sums))
+
+    def _shapes_beside(self, points: Floats, own: Ints) -> Floats:
+        """Return the prior's shapes at points in whose windows the level has these sums."""
+        if not self.strength or self.levels is None:
+            return self.shapes(points)
+        queries, width = self.units.scaled(points), self.units.straight(self.width)
+        others = self.levels.others(queries, width, own, self._plain_shapes(points))
+        return others.shapes(self.strength)
 
     def mean(self, points: Floats, at_once: int = 1 << 23) -> Floats:
         """Return the posterior means at each of the points (m, d).

@@ -132,8 +132,7 @@ class SmoothField:
             return self
         known = self.features.categories.plus(features.categories)
         categories.require_few(known)
-        kept = self.features._replace(categories=known)
-        return dataclasses.replace(self, features=kept, **self._found_so_far)
+        return dataclasses.replace(self, features=self.features._replace(categories=known))
 
     def settled(self) -> Self:
         """Return the field with the process and windows estimated from all of its trials."""

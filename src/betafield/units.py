@@ -61,6 +61,12 @@ class Units:
             each[self.wraps.earth[1]] = earth.TURN / (2.0 * np.pi)
         return tuple(float(one / unit) for one, unit in zip(each, self.unit, strict=False) if one)
 
+    def axis(self, feature: int) -> int:
+        """Return which coordinate is that of a feature that does not wrap around."""
+        before = self.wraps.scales[:feature]
+        more = {"": 0, "period": 1, "longitude": -1, "latitude": 2}
+        return feature + sum(more[kind] for kind in before)
+
     def straight(self, width: float) -> float:
         """Return the chord length that corresponds to an arc along the circle or sphere."""
         return chord_of(width, *self.radii) if is_chord(self.wraps) else width

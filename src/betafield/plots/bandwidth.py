@@ -92,7 +92,7 @@ class BandwidthDisplay(style.Drawn):
                 "shows its length scales and weights, or fit with bandwidth='loo'"
             )
         alone = field.features.number == 1 and bool(np.isfinite(field.units.unit[0]))
-        widths, scores = field.scored if field.is_learned else (np.empty(0), np.empty(0))
+        widths, scores, _ = field.scored if field.is_learned else (np.empty(0), np.empty(0), 0.0)
         display = cls(
             widths,
             scores,

@@ -285,8 +285,7 @@ class Pooled:
         m = self.plain.shape[1]
         out = linear.product(self.plain, np.ascontiguousarray(A[:m]))
         for k in range(len(self.layout.columns)):
-            psi, of, which = self._psi(k), self._of(A, k), np.maximum(self.which[k], 0)
-            psi = np.where(self.which[k][:, None] < 0, 0.0, psi)
+            (psi, _), of, which = self._seen(k), self._of(A, k), np.maximum(self.which[k], 0)
             if A.shape[1] == 1:
                 out[:, 0] += (psi * of[:, :, 0][which]).sum(axis=1)
                 continue
@@ -300,13 +299,9 @@ class Pooled:
         m = self.plain.shape[1]
         out[:m] = linear.product(r[None], self.plain)[0]
         for k, column in enumerate(self.layout.columns):
-            psi, known = self._psi(k), np.flatnonzero(self.which[k] >= 0)
-            at = self.which[k][known]
-            sums = [
-                np.bincount(at, psi[known, j] * r[known], column.size) for j in range(psi.shape[1])
-            ]
-            first = self.layout.first[k]
-            out[first : first + column.size * len(sums)] = np.stack(sums, axis=1).ravel()
+            (psi, at), first = self._seen(k), self.layout.first[k]
+            size = column.size * psi.shape[1]
+            out[first : first + size] = np.bincount(at, (psi * r[:, None]).ravel(), size)
         return out
 
     def curvature(self, weight: Floats) -> Blocked:
@@ -381,6 +376,20 @@ class Pooled:
     @cached
     def _known(self) -> dict[int, Floats]:
         """The values of `_psi` computed so far."""
+        return {}
+
+    def _seen(self, k: int) -> tuple[Floats, Ints]:
+        """Return `_psi`, 0 at unseen levels, and the coefficient of each of its values."""
+        if k not in self._known_seen:
+            psi = np.where(self.which[k][:, None] < 0, 0.0, self._psi(k))
+            width = psi.shape[1]
+            at = width * np.maximum(self.which[k], 0)[:, None] + np.arange(width)
+            self._known_seen[k] = psi, at.ravel()
+        return self._known_seen[k]
+
+    @cached
+    def _known_seen(self) -> dict[int, tuple[Floats, Ints]]:
+        """The values of `_seen` computed so far."""
         return {}
 
     def _of(self, A: Floats, k: int) -> Floats:
