@@ -156,16 +156,11 @@ def error(sizes: Sizes) -> Iterator[Row]:
 
 def compared(names: list[str], t: int, seeds: int) -> Floats:
     """Return error and coverage of ours and of the default before, (names, seeds, 4)."""
-    kept = fill([(name, t, seed) for name in names for seed in range(seeds)])
-    return np.array(
-        [
-            [
-                [*scores(name, t, seed).values(), *kept.known[key(name, t, seed)].values()]
-                for seed in range(seeds)
-            ]
-            for name in names
-        ]
-    )
+    units = [(name, t, seed) for name in names for seed in range(seeds)]
+    kept = fill(units)
+    pairs = [(scores(*unit), kept.known[key(*unit)]) for unit in units]
+    found = [[each[what] for each in pair for what in ("mse", "coverage")] for pair in pairs]
+    return np.reshape(found, (len(names), seeds, 4))
 
 
 def days(sizes: Sizes) -> Iterator[Row]:
