@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 Shapes = tuple[tuple[float, float], ...]
 
 # Nodes per rate, by number of rates.
-NODES = {1: 7, 2: 5}
+NODES = {1: 9, 2: 5}
 # Most rounds of placing nodes, and when to stop: the mean of the law changes by less than NEAR
 # standard deviations, and its variance by less than the factor AS_WIDE.
 ROUNDS, NEAR, AS_WIDE = 4, 0.25, 1.3
