@@ -7,6 +7,7 @@ runs twice as many generated cases, new ones each time, and every case of every 
 
 import gc
 import hashlib
+import importlib.util
 from collections import defaultdict
 
 import numba
@@ -21,6 +22,13 @@ settings.register_profile("plain", settings.get_profile("betafield"), max_exampl
 settings.register_profile(
     "long", settings.get_profile("betafield"), derandomize=False, print_blob=True
 )
+# Files that kill, fork, lock or limit processes, or need a terminal, as only POSIX systems can.
+POSIX = [
+    *("hostile.py", "hostile_calls.py", "hostile_client.py", "killing.py", "mutating.py"),
+    *("server", "test_cli.py", "test_dask_cluster.py", "test_hostile.py", "test_paper.py"),
+    "test_persistence.py",
+]
+collect_ignore = [] if importlib.util.find_spec("fcntl") else POSIX
 QUICK, FEWEST, MORE = 1 / 6, 5, 2  # the share of cases in quick runs, and the factor in long ones
 
 # Kernels run as plain Python to measure coverage only; all cases run with compiled ones.
