@@ -131,5 +131,20 @@ FRESH = tuple(
     }.items()
 )
 
+# One feature matters much more than another, which rises and falls. The first showed that length
+# scales have several optima; the others were written down before any model had seen them.
+UNEVEN = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "rise-and-wave-2": lambda x: expit(8 * (x[0] - 0.5) + np.sin(2 * np.pi * x[1])),
+        "rise-and-dip-2": lambda x: expit(
+            7 * (x[0] - 0.4) - 1.5 * np.exp(-0.5 * ((x[1] - 0.6) / 0.12) ** 2)
+        ),
+        "rise-and-ripple-3": lambda x: expit(
+            6 * (x[0] - 0.5) + 0.9 * np.cos(7 * x[1]) + 0.5 * (x[2] - 0.5)
+        ),
+    }.items()
+)
+
 ALL = (*FUNCTIONS, *NEW, *FRESH, *ROUGH)
-KINDS = {"smooth": FUNCTIONS, "new": NEW, "fresh": FRESH, "rough": ROUGH}
+KINDS = {"smooth": FUNCTIONS, "new": NEW, "fresh": FRESH, "rough": ROUGH, "uneven": UNEVEN}
