@@ -223,15 +223,14 @@ def _may_be_shorter(fit: Fit, a: int) -> bool:
 
 def _shorter(fit: Fit, a: int) -> list[Fit]:
     """Return the fit at the optimum with a shorter length scale of a feature, if there is one."""
-    few = fit.problem._replace(rows=sampled(fit.problem.rows))
-    theta = fit.theta.copy()
+    problem, theta = fit.problem, fit.theta.copy()
     theta[1 + a] = SHORTER
-    seen = mode(theta, *few, None, ROUGH, GLANCE)
-    if seen.evidence + few.log_prior(theta) < fit.objective - PROMISING:
+    seen = mode(theta, *problem, None, ROUGH, GLANCE)
+    if seen.evidence + problem.log_prior(theta) < fit.objective - PROMISING:
         return []
-    other = climb(few, theta, seen.f)
+    other = climb(problem, theta, seen.f)
     is_near = other.objective > fit.objective - BEHIND
-    return [settled(fit.problem, other.mode.theta)] if is_near else []
+    return [settled(problem, other.mode.theta)] if is_near else []
 
 
 def _distinct(fits: list[Fit]) -> tuple[Fit, ...]:
