@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from betafield.process.basis import Prior
 from betafield.process.fit import (
@@ -23,6 +24,7 @@ from betafield.process.fit import (
     weights,
 )
 from betafield.process.laplace import mode
+from betafield.process.law import mean, surface
 from betafield.process.links import LINKS, LOGIT
 from betafield.process.rows import gather
 
@@ -63,6 +65,22 @@ def test_a_feature_that_means_nothing_gets_a_long_length_scale():
     rows = rows_of(np.column_stack([x, np.random.default_rng(3).random(1_000)]), y)
     first, second = fit(rows, LOGIT).lengths
     assert second > 3.0 * first
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_of_twenty_features_are_found(seed):
+    rng = np.random.default_rng(seed)
+    x, at = rng.random((300, 20)), rng.random((1_000, 20))
+    slopes = np.zeros(20)
+    slopes[[2, 7, 11, 19]] = [5.0, -4.0, 3.0, -3.0]
+    y = (rng.random(300) < expit((x - 0.5) @ slopes)).astype(np.int64)
+    found = fit(rows_of(x, y), LOGIT)
+    truth = expit((at - 0.5) @ slopes)
+    # The logistic regression knows that the field is linear; the process does not.
+    linear = LogisticRegression(C=10.0).fit(x, y).predict_proba(at)[:, 1]
+    ours = mean([surface(found)], np.ones(1), [at])
+    assert np.mean((ours - truth) ** 2) < 1.2 * np.mean((linear - truth) ** 2)
+    assert np.median(found.lengths[slopes == 0.0]) > 2.0 * np.median(found.lengths[slopes != 0.0])
 
 
 def test_the_prior_counts():

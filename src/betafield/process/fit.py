@@ -2,7 +2,7 @@
 
 θ = (log σ, log ℓ_1, …, log ℓ_d) has the prior log σ ~ N(log s, 2²), s the link's scale, and log ℓ
 two-piece normal about log ½ (standard deviation 1 below and 2 above, so that irrelevant features
-get a long ℓ). The objective, Laplace's log evidence plus the log prior, is maximised by damped
+get a long ℓ; 4 above with four or more features, of which most may be irrelevant). The objective, Laplace's log evidence plus the log prior, is maximised by damped
 Newton steps with the gradient and information of `laplace`, from the best of a few starting length
 scales. Another optimum is sought wherever the length scale of a feature is long. The second link
 starts at the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ.
@@ -33,12 +33,17 @@ Floats = npt.NDArray[np.float64]
 # largest σ, π is 0 or 1 nearly everywhere; rows that contradict each other would push σ past it.
 AMPLITUDE, LARGEST = (0.0, 2.0, 2.0), 4.0
 LENGTH = (math.log(0.5), 1.0, 2.0)
+# The standard deviation of log ℓ above its centre with MANY features or more: each one that means
+# nothing has to get there.
+MANY, LENGTH_OF_MANY = 4, 4.0
 # The same for log τ of level effects (in units of s), and its bounds.
 EFFECT, EFFECT_ENDS = (math.log(0.5), 1.0, 1.0), (math.log(0.02), math.log(5.0))
 # Bounds of log ℓ, and the starting length scales by number of features.
 SHORTEST, LONGEST = math.log(0.03), math.log(30.0)
 STARTS = {1: (0.8, 0.4, 0.2, 0.1, 0.05), 2: (0.8, 0.4, 0.2, 0.1), 3: (0.8, 0.4, 0.2)}
-STARTS_DENSE = (3.0, 1.0, 0.4)
+# With MANY features or more, long length scales start with a large σ, STEEPER · ℓ · s: along each
+# feature f varies by about σ/ℓ in the box, so from σ = s no start would see what many add up to.
+STARTS_DENSE, STEEPER = (5.0, 2.0, 1.0, 0.4), 2.0
 # The search for a start ends after one that is worse by this much; scoring steps per start.
 HOPELESS, GLANCE = 20.0, 3
 # With 2 to MOST_PROBED features, another optimum is sought from log ℓ = SHORTER if that of a
@@ -87,7 +92,9 @@ class Problem(NamedTuple):
 
     def precision(self, theta: Floats) -> Floats:
         """Return the prior precision of each hyper-parameter, on its side of the centre."""
-        below, above = (self._each(AMPLITUDE[i], LENGTH[i], EFFECT[i]) for i in (1, 2))
+        spread = LENGTH_OF_MANY if self.rows.d >= MANY else LENGTH[2]
+        below = self._each(AMPLITUDE[1], LENGTH[1], EFFECT[1])
+        above = self._each(AMPLITUDE[2], spread, EFFECT[2])
         # If nearly all outcomes are the same, they bound f away from 0 but do not say how much it
         # varies: by evidence alone, σ would grow until π is certainly 0.
         above[0] *= min(1.0, max(self.rows.events / FEW_EVENTS, LEAST_DEVIATION))
@@ -299,6 +306,8 @@ def _glanced(problem: Problem) -> Mode:
     for length in STARTS.get(d, STARTS_DENSE):
         theta = problem.centre
         theta[1 : 1 + d] = np.where(free, math.log(length), theta[1 : 1 + d])
+        if d >= MANY:
+            theta[0] += max(0.0, math.log(STEEPER * length))
         seen = mode(theta, *problem, near, ROUGH, GLANCE)
         near, objective = seen.f, seen.evidence + problem.log_prior(theta)
         if best is None or objective > best_objective:
