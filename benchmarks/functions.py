@@ -146,5 +146,32 @@ UNEVEN = tuple(
     }.items()
 )
 
+# Many features, of which all, some or none matter; written down before any model had seen them.
+MANY = tuple(
+    Function(name, int(name.rsplit("-", 1)[1]), of)
+    for name, of in {
+        "rise-and-wave-4": lambda x: expit(5 * (x[0] - 0.5) + 2 * np.sin(5 * x[1])),
+        "ridge-5": lambda x: 0.5 + 0.4 * np.sin(2 * x.sum(axis=0)),
+        "bump-6": lambda x: 0.1 + 0.8 * np.exp(-0.5 * (_distance(x, (0.5,) * 6) / 0.3) ** 2),
+        "rare-6": lambda x: 0.03 + 0.25 * x[1] ** 4,
+        "mixed-7": lambda x: expit(
+            12 * (x[0] - 0.5) * (x[1] - 0.3) + 1.5 * np.cos(6 * x[2]) + x[3] - 1
+        ),
+        "additive-8": lambda x: expit(np.sin(4 * x).sum(axis=0) - 3),
+        "linear-10": lambda x: expit(2 * (x[::2] - x[1::2]).sum(axis=0)),
+        "product-12": lambda x: expit(16 * (x[2] - 0.5) * (x[5] - 0.5) + x[0] - 0.5),
+        "step-15": lambda x: np.where(x[4] > 0.45, 0.75, 0.25),
+        "linear-20": lambda x: expit(np.array([4.0, -3.0, 3.0, -2.0, 2.0]) @ (x[:5] - 0.5)),
+        "flat-20": lambda x: np.full(x.shape[1], 0.3),
+    }.items()
+)
+
 ALL = (*FUNCTIONS, *NEW, *FRESH, *ROUGH)
-KINDS = {"smooth": FUNCTIONS, "new": NEW, "fresh": FRESH, "rough": ROUGH, "uneven": UNEVEN}
+KINDS = {
+    "smooth": FUNCTIONS,
+    "new": NEW,
+    "fresh": FRESH,
+    "rough": ROUGH,
+    "uneven": UNEVEN,
+    "many": MANY,
+}

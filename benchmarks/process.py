@@ -95,7 +95,7 @@ def error(t, seeds, functions):
             f"fit {seconds:.3f} s, peer {slow:.1f} s",
             flush=True,
         )
-    for d in (1, 2, 3):
+    for d in sorted({f.d for f in found}):
         for name, of in (*KINDS.items(), ("all", ALL)):
             chosen = [r for f, r in found.items() if f.d == d and f in of]
             if chosen:

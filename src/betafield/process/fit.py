@@ -2,10 +2,11 @@
 
 θ = (log σ, log ℓ_1, …, log ℓ_d) has the prior log σ ~ N(log s, 2²), s the link's scale, and log ℓ
 two-piece normal about log ½ (standard deviation 1 below and 2 above, so that irrelevant features
-get a long ℓ; 4 above with four or more features, of which most may be irrelevant). The objective, Laplace's log evidence plus the log prior, is maximised by damped
-Newton steps with the gradient and information of `laplace`, from the best of a few starting length
-scales. Another optimum is sought wherever the length scale of a feature is long. The second link
-starts at the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ.
+get a long ℓ; 4 above with four or more features, of which most may be irrelevant). The objective,
+Laplace's log evidence plus the log prior, is maximised by damped Newton steps with the gradient and
+information of `laplace`, from the best of a few starting length scales. With two or three features,
+another optimum is sought wherever the length scale of a feature is long. The second link starts at
+the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ.
 
 With four or more features, θ is estimated from at most 3,000 rows, chosen by a hash of their
 coordinates; the final mode uses all rows.
