@@ -1,5 +1,7 @@
 """Rougher companions of processes, against dense linear algebra and the kernel's formula."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -103,8 +105,8 @@ def test_a_variance_is_between_both_and_that_of_the_companion_where_nothing_is_k
         assert (raised >= v).all()
         assert (raised <= np.maximum(v, rough)).all()
     v = np.full(40, 1e-9)
-    assert_allclose(one._replace(weight=1.0).raised(v, x), rough, rtol=1e-7)
-    unknown = one._replace(S=np.eye(len(one.S)), weight=0.0)
+    assert_allclose(replace(one, weight=1.0).raised(v, x), rough, rtol=1e-7)
+    unknown = replace(one, S=np.eye(len(one.S)), weight=0.0)
     assert_allclose(unknown.raised(v, x), design(one.basis, x).forms(unknown.S))
 
 

@@ -25,15 +25,18 @@ have companions: with more, their variance differs too little to be worth the ti
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from betafield._locks import cached
+from betafield.process import cosines
 from betafield.process.basis import Basis, basis
 from betafield.process.curvature import Curvature
-from betafield.process.design import Design, design, of_rows
+from betafield.process.design import Design, Product, design, of_rows
 from betafield.process.fit import Fit
 from betafield.process.laplace import Mode
 
@@ -43,7 +46,8 @@ Floats = npt.NDArray[np.float64]
 SMOOTHNESS, MOST_FEATURES, POWER = 0.5, 2, 0.75
 
 
-class Companion(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Companion:
     """The parts of a companion that queries need.
 
     Parameters
@@ -65,10 +69,24 @@ class Companion(NamedTuple):
 
     def raised(self, wide: Floats, x: Floats) -> Floats:
         """Return v at points, given v₁ there."""
-        rough = np.maximum(design(self.basis, x).forms(self.S), 0.0)
+        rough = np.maximum(self.rough(x), 0.0)
         unknown = np.minimum(rough / self.variance, 1.0) ** POWER
         share = 1.0 - (1.0 - unknown) * (1.0 - self.weight)
         return np.asarray(wide + share * np.maximum(rough - wide, 0.0))
+
+    def rough(self, x: Floats) -> Floats:
+        """Return v_r at points."""
+        phi = design(self.basis, x)
+        if not isinstance(phi, Product):
+            return phi.forms(self.S)
+        return cosines.contract(self._spread, *phi.tables)
+
+    @cached
+    def _spread(self) -> Floats:
+        """The coefficients of v_r as a sum of cosines, which take longer than a few points."""
+        phi = design(self.basis, np.zeros((1, len(self.basis.margin))))
+        assert isinstance(phi, Product)
+        return phi.spread(self.S)
 
 
 def companion(fit: Fit) -> Companion | None:
