@@ -993,7 +993,8 @@ def test_a_chance_over_one_feature_of_several_is_that_of_the_average():
     drawn = Question(model, features=1, resolution=3).points.reshape(3, -1, 2)
     for chance, points in zip(display.chance, drawn, strict=True):
         average = model.draws(points, random_state=0).mean(axis=1)
-        assert chance == pytest.approx((average > 0.6).mean(), abs=0.08)
+        # Averages make more allowance for what is unknown than draws do.
+        assert chance == pytest.approx((average > 0.6).mean(), abs=0.1)
 
 
 def test_what_has_no_average_asks_for_a_place():

@@ -6,7 +6,8 @@ process
 
     mean Σ ω_i E π(x_i),   variance a′(S + T J′HJ)a,   a = Φ̃′(ω ∘ E g′(f)),
 
-where S + T J′HJ is the covariance of the coefficients with unknown hyper-parameters (`law`). In
+where S + T J′HJ is the covariance of the coefficients with unknown hyper-parameters (`law`); f is
+then scaled about its mean to the variance that it has at each point (`companion`). In
 windows of residuals, the process enters with the factor (1 − β), and what the windows leave
 uncertain, √((1 − β) τ) e(x), is correlated over their width; the same holds for unseen levels and
 beyond the domain. With windows alone there is only this: points are correlated as far as windows
@@ -36,6 +37,7 @@ from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.posteriors.latent import moments
 from betafield.process import averages, law, linear
+from betafield.process.companion import Companion, raising
 from betafield.process.design import Design, design, pooled
 from betafield.process.draws import Fields
 from betafield.process.found import Window
@@ -290,6 +292,8 @@ class Part(NamedTuple):
         Its basis functions at the points.
     rho : array of shape (m,)
         How near the points are to the domain.
+    companion : Companion or None
+        Its rougher companion.
     """
 
     surface: Surface
@@ -301,6 +305,7 @@ class Part(NamedTuple):
     scale: Floats
     phi: Design
     rho: Floats
+    companion: Companion | None
 
 
 class Asked(NamedTuple):
@@ -339,7 +344,8 @@ def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
         scale = np.maximum(p * (1.0 - p), 1e-4) / np.maximum(rise, 1e-300)
         off = log_odds(mean) - f_mean
         phi, rho = design(surface.basis, x), law.nearness(x, surface.lengths)
-        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho))
+        rougher = smooth.companions.get(int(i))
+        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho, rougher))
     return found
 
 
@@ -387,7 +393,8 @@ def _windows(beliefs: Beliefs) -> list[tuple[Floats, Floats]]:
 def _of_process(part: Part, moves: Floats) -> Floats:
     """Return the covariance (a, a) of Σ moves · f."""
     surface, rho = part.surface, part.rho
-    a = np.stack([part.phi.adjoint(each) for each in moves * _shrunk(part) * rho])
+    factor = rho * _shrunk(part) * raising(part.companion, surface.wide, part.phi, part.x)
+    a = np.stack([part.phi.adjoint(each) for each in moves * factor])
     if isinstance(surface.wide, Spread):
         turned = np.stack([surface.wide.times(each) for each in a])
     else:

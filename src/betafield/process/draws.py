@@ -109,7 +109,7 @@ class Fields:
         if not self.smooth.windows:
             xs = inside(list(self.smooth.boxes), points)
             return np.ascontiguousarray(self._process(xs).T)
-        beliefs = self.smooth.beliefs(points, self.n_jobs)
+        beliefs = self.smooth.beliefs(points, self.n_jobs, is_joint=True)
         return np.ascontiguousarray(self._mixed(beliefs).T)
 
     @cached

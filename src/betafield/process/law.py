@@ -10,7 +10,8 @@ mean and interval thus come from one law. m is not the mode but Laplace's mean t
 
     m = φ̃′(b + S Φ̃′(½ v t)),   t the expected third derivative of the log-likelihood,
 
-without contexts; under contexts m is the mode.
+without contexts; under contexts m is the mode. Where trials say little, v₁ may be raised to what
+a rougher process would have (`companion`).
 
 At a distance e beyond the domain, per feature, laws return to the base rate:
 
@@ -25,7 +26,9 @@ standard deviation of f times the slope of that function.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +36,7 @@ import numpy.typing as npt
 
 from betafield.process import averages, linear
 from betafield.process.basis import Basis
+from betafield.process.companion import Companion
 from betafield.process.design import Design, design
 from betafield.process.fit import Fit, Problem, weights
 from betafield.process.laplace import Mode
@@ -48,6 +52,7 @@ WIDENING = 3.0
 NEGLIGIBLE = 1e-3
 # Points per chunk if there are categories.
 MANY = 8_192
+NO_COMPANIONS: Mapping[int, Companion] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -150,13 +155,14 @@ def base(problem: Problem, mode: Mode) -> float:
     return float(averages.centred(link, rate, deviation, link.inverse(rate))[0])
 
 
-def latent(surface: Surface, x: Floats) -> Latent:
+def latent(surface: Surface, x: Floats, companion: Companion | None = None) -> Latent:
     """Return the laws of f at points, which may lie beyond the unit box."""
     if surface.basis.layout is not None and len(x) > MANY:
-        parts = [latent(surface, x[i : i + MANY]) for i in range(0, len(x), MANY)]
+        parts = [latent(surface, x[i : i + MANY], companion) for i in range(0, len(x), MANY)]
         return Latent(*map(np.concatenate, zip(*parts, strict=True)))
     phi = design(surface.basis, x)
     wide, rho = phi.forms(surface.wide), nearness(x, surface.lengths)
+    wide = wide if companion is None else companion.raised(wide, x)
     m, narrow = _plain(surface, phi, rho)
     return Latent(m, narrow, _returned(surface, wide, rho))
 
@@ -188,13 +194,21 @@ def mixed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> Laws:
     return believed(surfaces, weights, xs)[0]
 
 
-def believed(surfaces: list[Surface], weights: Floats, xs: list[Floats]) -> tuple[Laws, Floats]:
-    """Return the posterior of π under weighted surfaces, and its mean."""
+def believed(
+    surfaces: list[Surface],
+    weights: Floats,
+    xs: list[Floats],
+    companions: Mapping[int, Companion] = NO_COMPANIONS,
+) -> tuple[Laws, Floats]:
+    """Return the posterior of π under weighted surfaces, and its mean.
+
+    `companions` are those of surfaces, by index.
+    """
     kept, w = counted(weights)
     centres, deviations, means = [], [], []
     for i in kept:
         link, tau = surfaces[i].link, surfaces[i].tau
-        f = latent(surfaces[i], xs[i])
+        f = latent(surfaces[i], xs[i], companions.get(int(i)))
         means.append(averages.mean(link, f.mean, np.sqrt(f.narrow + tau**2)))
         f = f if tau == 0.0 else averaged(link, f, tau)
         centre, deviation = one_law(link, f, means[-1])

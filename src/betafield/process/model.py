@@ -31,6 +31,7 @@ import numpy.typing as npt
 from betafield._locks import cached, remember
 from betafield.process import law
 from betafield.process.boxes import Box
+from betafield.process.companion import Companion, companion
 from betafield.process.ensemble import Member, members
 from betafield.process.finding import Asked, alone, find, inside, is_repeated, places, search
 from betafield.process.fit import SHORTEST, Fit, weights
@@ -135,6 +136,19 @@ class Smooth:
         return [law.surface(fit) for fit in self.fits]
 
     @cached
+    def companions(self) -> dict[int, Companion]:
+        """The rougher companions of the processes that are not negligible, by index.
+
+        With nodes of unknown rates, a process has that of its heaviest node at all of them.
+        """
+        kept, _ = law.counted(self.weights)
+        nodes = max(len(self.nodes), 1)
+        best = self.weights.reshape(-1, nodes).argmax(axis=1)
+        each = {int(p): companion(self.fits[p * nodes + best[p]]) for p in np.unique(kept // nodes)}
+        found = {int(i): each[int(i) // nodes] for i in kept}
+        return {i: one for i, one in found.items() if one is not None}
+
+    @cached
     def weights(self) -> Floats:
         """The weights of the processes, which sum to 1."""
         return weights(self.fits)
@@ -194,10 +208,14 @@ class Smooth:
         """Return the posterior of π at points, given in own units."""
         return self.beliefs(points, n_jobs).laws
 
-    def beliefs(self, points: Floats, n_jobs: int | None = None) -> Beliefs:
-        """Return the posterior at points, given in own units, and its parts."""
+    def beliefs(self, points: Floats, n_jobs: int | None = None, is_joint: bool = False) -> Beliefs:
+        """Return the posterior at points, given in own units, and its parts.
+
+        `is_joint` leaves companions out, as draws of whole fields do.
+        """
         xs = inside(list(self.boxes), points)
-        process, m = law.believed(self.surfaces, self.weights, xs)
+        companions = law.NO_COMPANIONS if is_joint else self.companions
+        process, m = law.believed(self.surfaces, self.weights, xs, companions)
         question = np.zeros(len(points), dtype=np.int64)
         if not self.windows:
             return Beliefs(xs, process, m, [], question, process)
