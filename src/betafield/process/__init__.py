@@ -23,6 +23,7 @@ order in which data pass through them:
     following     how the residuals of the others change when a trial is left out
     scores        process and windows weighed by leave-one-out;  groups: places or levels left out
     ensemble      the joint posterior, a list of members;  draws: fields from it;  noise: their seed
+    centring      fields with the posterior's mean at each point;  slices: fields made monotone
     steps         curves that jump, the limit of steep ones
     sound         whether the values in a file can be the result of `find`
 
