@@ -7,7 +7,7 @@ order in which data pass through them:
     unknown       contexts whose rates are unknown: quadrature nodes of the rates' posterior
     finding       hyper-parameters of processes and windows;  found: them as plain values, to save
     sums          trials by place;  boxes: from own units, ranks or logarithms to the unit box
-    scales        which of these units, by evidence
+    scales        which of these units, by evidence;  correlations: ρ between the trials of a row
     rows          trials gathered by place or by cell
     basis         products of cosines, and the prior variances of their coefficients; level effects
     blocks        levels of categories, and their prior variances;  pooled: their curvature
