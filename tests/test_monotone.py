@@ -16,6 +16,7 @@ from betafield import SmoothBetaClassifier, load
 from betafield.cautions import FieldWarning
 from betafield.monotone import SEED, SIZE
 from betafield.posteriors import Sampled
+from betafield.process.centring import Centred
 from betafield.process.draws import Fields
 
 
@@ -27,16 +28,37 @@ def _data(d=1, t=300, seed=0):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_draws_are_isotonic_regressions_of_free_ones(sign):
+def test_draws_are_isotonic_regressions_of_centred_ones(sign):
     X, y = _data(t=80)
     model = SmoothBetaClassifier(bounds=[(0, 1)], monotonic_cst=[sign]).fit(X, y == (sign > 0))
     grid = np.linspace(0.0, 1.0, 129)[:, None]
-    free = Fields(model.field_.smooth[0], SIZE, SEED).at(grid)
+    free = Centred(Fields(model.field_.smooth[0], SIZE, SEED)).at(grid)
     post = model.posterior(grid)
     assert isinstance(post, Sampled)
     for k in range(0, SIZE, 50):
         expected = isotonic_regression(free[k], increasing=sign > 0)
         np.testing.assert_allclose(post.draws[k], expected, atol=1e-9)
+
+
+def test_where_no_draw_breaks_the_constraint_the_mean_is_as_without_it():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(20_000, 1))
+    y = rng.uniform(size=20_000) < 0.1 + 0.8 * X[:, 0]
+    free, bound = (SmoothBetaClassifier(monotonic_cst=cst).fit(X, y) for cst in (None, [1]))
+    # On the nodes of the grid, because the field is linear between them.
+    nodes = bound.field_.answering.grid.grids[0][:, None]
+    np.testing.assert_allclose(
+        bound.posterior(nodes).mean(), free.posterior(nodes).mean(), rtol=0.0, atol=2e-6
+    )
+
+
+def test_along_one_feature_thresholds_are_those_without_the_constraint():
+    X, y = _data()
+    free, bound = (
+        SmoothBetaClassifier(bounds=[(0, 1)], monotonic_cst=cst).fit(X, y) for cst in (None, [1])
+    )
+    free, bound = (each.threshold(0.5, random_state=0).draws for each in (free, bound))
+    np.testing.assert_allclose(bound, free, rtol=0.0, atol=1e-9)
 
 
 def test_all_that_is_asked_is_monotone():

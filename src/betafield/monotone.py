@@ -1,9 +1,12 @@
 """Fields that never fall, or never rise, along some features: `monotonic_cst`.
 
-Fields are drawn from the joint posterior (`betafield.process.draws`), and each draw is made
-monotone (`betafield.process.slices`). All answers come from these draws: the posterior at a point
-is their distribution there. The seed and the number of draws are fixed, so the posterior is a
-function of the trials and the options alone.
+Fields are drawn from the joint posterior (`betafield.process.draws`), moved so that their mean is
+that of the posterior at each point (`betafield.process.centring`), and each draw is made monotone
+(`betafield.process.slices`). So without contexts the constraint changes the mean only where draws
+break it. Answers come from these draws: the posterior at a point is their distribution there.
+Thresholds and slopes come from draws that were not moved, because they are about the shape of each
+draw. The seed and the number of draws are fixed, so the posterior is a function of the trials and
+the options alone.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from betafield._locks import cached
 from betafield.posteriors import Sampled
 from betafield.posteriors.base import blocks
 from betafield.process.boxes import Axis
+from betafield.process.centring import Centred
 from betafield.process.draws import Fields
 from betafield.process.model import Smooth
 from betafield.process.noise import Seed
@@ -46,6 +50,8 @@ class Monotone:
         Seed of the draws.
     n_jobs : int or None
         Threads for queries of windows.
+    is_centred : bool
+        Whether draws are moved so that their mean is that of the posterior.
     """
 
     smooth: Smooth
@@ -53,6 +59,7 @@ class Monotone:
     size: int = SIZE
     seed: Seed = SEED
     n_jobs: int | None = None
+    is_centred: bool = True
 
     def at(self, points: Floats) -> Floats:
         """Return π of every draw at points in the features' own units, shape (size, points)."""
@@ -77,8 +84,9 @@ class Monotone:
         return is_every and self.smooth.box.arrangement is None
 
     @cached
-    def _fields(self) -> Fields:
-        return Fields(self.smooth, self.size, self.seed, self.n_jobs)
+    def _fields(self) -> Centred | Fields:
+        drawn = Fields(self.smooth, self.size, self.seed, self.n_jobs)
+        return Centred(drawn) if self.is_centred else drawn
 
     @cached
     def _nodes(self) -> Floats:

@@ -39,10 +39,14 @@ class Fields(Protocol):
         """Return π of every field at points (m, d), shape (size, m), or (size, m, classes)."""
 
 
-def fields(field: AnyField, size: int, seed: Seed) -> Fields:
-    """Return `size` fields drawn from the posterior."""
+def fields(field: AnyField, size: int, seed: Seed, is_centred: bool = True) -> Fields:
+    """Return `size` fields drawn from the posterior.
+
+    Monotone fields have the mean of `posterior` unless `is_centred` is false. Moving draws to that
+    mean can make steep ones less steep, so thresholds and slopes ask for draws as they are.
+    """
     if isinstance(field, SmoothField) and any(field.signs):
-        return field.monotone(size=size, seed=seed)
+        return field.monotone(size=size, seed=seed, is_centred=is_centred)
     if isinstance(field, SmoothField) and len(field.smooth) == 1:
         from betafield.process.draws import Fields as Process
 

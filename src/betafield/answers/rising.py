@@ -53,7 +53,7 @@ class Rising(NamedTuple):
 
 def rising(field: AnyField, line: Line, sign: int, size: int, seed: Seed) -> Rising:
     """Return `size` curves drawn along a line, made monotone."""
-    curves = isotonic(line.curves(fields(field, size, seed)), sign)
+    curves = isotonic(line.curves(fields(field, size, seed, is_centred=False)), sign)
     at = stepped(field, sign, size, seed)
     # Draws are in random order, so any of them may be replaced.
     curves[: len(at)] = sign * (line.grid - at[:, None]) >= 0.0

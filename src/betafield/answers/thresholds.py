@@ -132,7 +132,7 @@ def slopes(
     """Return the posterior of ∂π/∂x at points, along one feature or along each."""
     require_two(field, "X")
     names = labels(field.features)
-    drawn = fields(field, size, seed)
+    drawn = fields(field, size, seed, is_centred=False)
     if feature is not None or len(names) == 1:
         return _slope(field, points, numeric(field.features, feature), drawn)
     numbers = field.features.numeric

@@ -7,7 +7,7 @@ order in which data pass through them:
     unknown       contexts whose rates are unknown: quadrature nodes of the rates' posterior
     finding       hyper-parameters of processes and windows;  found: them as plain values, to save
     sums          trials by place;  boxes: from own units, ranks or logarithms to the unit box
-    scales        which of these units, by evidence
+    scales        which of these units, by evidence;  correlations: ρ between the trials of a row
     rows          trials gathered by place or by cell
     basis         products of cosines, and the prior variances of their coefficients; level effects
     blocks        levels of categories, and their prior variances;  pooled: their curvature
@@ -24,6 +24,7 @@ order in which data pass through them:
     following     how the residuals of the others change when a trial is left out
     scores        process and windows weighed by leave-one-out;  groups: places or levels left out
     ensemble      the joint posterior, a list of members;  draws: fields from it;  noise: their seed
+    centring      fields with the posterior's mean at each point;  slices: fields made monotone
     steps         curves that jump, the limit of steep ones
     sound         whether the values in a file can be the result of `find`
 

@@ -97,12 +97,15 @@ class Fields:
         The seed of all random numbers.
     n_jobs : int or None
         Threads for sums over windows.
+    is_best : bool
+        Whether all draws have the best hyper-parameters of their process; otherwise these vary.
     """
 
     smooth: Smooth
     size: int
     seed: Seed
     n_jobs: int | None = None
+    is_best: bool = False
 
     def at(self, points: Floats) -> Floats:
         """Return π of every field at points in own units, shape (size, points)."""
@@ -115,7 +118,8 @@ class Fields:
     @cached
     def drawn(self) -> list[Drawn]:
         """The coefficients of every field."""
-        return drawn(self.smooth.members, self.size, self.seed.generator(POOL))
+        members = self.smooth.optima if self.is_best else self.smooth.members
+        return drawn(members, self.size, self.seed.generator(POOL))
 
     @cached
     def _uniform(self) -> Floats:

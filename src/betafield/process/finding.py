@@ -20,6 +20,7 @@ import numpy.typing as npt
 from betafield.process.basis import Effects
 from betafield.process.blocks import parameters
 from betafield.process.boxes import Box
+from betafield.process.correlations import correlated
 from betafield.process.fit import Fit, fit, settled, weights
 from betafield.process.found import NONE, Component, Found, Window
 from betafield.process.groups import by_group, level_effects
@@ -51,9 +52,6 @@ SHORT, SMOOTH, TAU = 3.0, math.log(0.8), 0.3
 NEAREST = 1e-9
 # If windows of single levels weigh at least this, a new level's variance includes theirs.
 SURE = 0.5
-# Values of ρ to try for the trials of a row. The search stops after one that is this many nats
-# behind the best.
-CORRELATIONS, HOPELESS = (0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4), 10.0
 # Whole places are left out if there are at least this many trials per place.
 REPEATED = 1.1
 # A column with fewer levels does not show how much they vary: then a grid of these steps in log τ
@@ -161,7 +159,7 @@ def _processes(sums: Sums, asked: Asked) -> list[Process]:
     tried = fitted(sums, asked.bounds, asked.scale, asked.links)
     each = [Process(one.scale, one.box, fit) for one in tried for fit in one.fits]
     if sums.is_apart:
-        each = _correlated(each)
+        each += [one._replace(fit=fit) for one in each for fit in correlated(one.fit)]
     d, t = len(asked.bounds), float(tried[0].rows.n.sum())
     if d <= ROUGH_FEATURES and t >= ROUGH_FROM:
         each.append(_rougher(each))
@@ -177,26 +175,6 @@ def _rougher(processes: list[Process]) -> Process:
     start[1 : 1 + len(best.fit.lengths)] += math.log(LONGER)
     problem = best.fit.problem
     return best._replace(fit=fit(problem.rows, problem.link, start, SMOOTHNESS, steps=STEPS))
-
-
-def _correlated(processes: list[Process]) -> list[Process]:
-    """Return the processes, and the same with trials of a row correlated, for each ρ tried.
-
-    With ρ = 0, variation between rows makes the length scale too short, so the first ρ > 0 does
-    not start from that fit.
-    """
-    every = list(processes)
-    best = max(each.fit.objective for each in processes)
-    for one in processes:
-        start = None
-        for rho in CORRELATIONS:
-            rows, link, prior = one.fit.problem
-            fitted = fit(rows._replace(correlation=rho), link, start, prior.smoothness)
-            every.append(one._replace(fit=fitted))
-            start, best = fitted.theta, max(best, fitted.objective)
-            if fitted.objective < best - HOPELESS:
-                break
-    return every
 
 
 def _unsure(processes: list[Process]) -> list[Process]:

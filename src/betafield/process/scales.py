@@ -3,7 +3,8 @@
 The likelihood is that of outcomes given their places, so evidence in different units can be
 compared. Processes are fitted in the features' own units, in ranks and in logarithms where these
 are worth trying (`boxes.candidates`); with up to three features, the units of one at a time are
-then changed. Sets of units that are not far behind the best are kept.
+then changed. Sets of units that are not far behind the best are kept. If the trials of a row may be
+correlated, units are compared at the correlation that is likeliest in the first of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.boxes import SCALES, Box, candidates
+from betafield.process.correlations import likeliest
 from betafield.process.fit import Fit, fit, fit_links
 from betafield.process.links import LINKS, Link
 from betafield.process.rows import Rows
@@ -88,12 +90,15 @@ def _choices(sums: Sums, bounds: Floats, scale: str | Scale) -> list[Scale]:
 def _kept(sums: Sums, bounds: Floats, choices: list[Scale], link: Link) -> list[Scaled]:
     """Return processes under one link, in the units that are not far behind the best."""
     tried: dict[Scale, Scaled] = {}
+    first = boxed(sums, bounds, tuple(kinds[0] for kinds in choices))
+    rho = likeliest(sums.rows(first), link) if sums.is_apart else 0.0
 
     def add(scale: Scale, start: Floats | None = None) -> None:
         if scale not in tried:
             box = boxed(sums, bounds, scale)
             rows = sums.rows(box)
-            tried[scale] = Scaled(scale, box, rows, (fit(rows, link, start),))
+            found = fit(rows._replace(correlation=rho), link, start)
+            tried[scale] = Scaled(scale, box, rows, (found,))
 
     for kind in SCALES:
         add(tuple(kind if kind in kinds else kinds[-1] for kinds in choices))
@@ -119,5 +124,6 @@ def _beside(scale: Scale, choices: list[Scale]) -> Iterator[Scale]:
 
 
 def _finished(each: Scaled, links: tuple[Link, ...]) -> Scaled:
-    """Return the same with the other links."""
-    return each._replace(fits=fit_links(each.rows, links, first=each.fits[0]))
+    """Return processes under all links in the same units, for uncorrelated trials."""
+    first = None if each.fits[0].problem.rows.correlation else each.fits[0]
+    return each._replace(fits=fit_links(each.rows, links, first))
