@@ -10,7 +10,7 @@ from betafield import SmoothBetaClassifier, contexts
 from betafield.answers.lines import Line, along
 from betafield.answers.rising import rising
 from betafield.decisions import Experiment, LevelSet
-from betafield.decisions.experiment.thresholds import expected_gain, remaining, usual
+from betafield.decisions.experiment.thresholds import expected_gain, levels, remaining, usual
 from betafield.process.noise import Seed
 
 GUESSED = contexts.guess_lapse(1 / 2, 0.02)
@@ -47,8 +47,16 @@ def test_what_remains_is_the_mean_variance_after_either_outcome(seed, under):
     assert (remaining(curves, t, under) <= t.var() * (1 + 1e-12)).all()
 
 
+@given(aim=st.floats(0.001, 0.999))
+def test_levels_beside_are_possible_and_on_either_side(aim):
+    (own, whole), (low, half), (high, other) = levels(aim)
+    assert own == aim
+    assert 0.0 < low < aim < high < 1.0
+    assert half == other == whole / 2
+
+
 @pytest.mark.parametrize("p", [0.2, 0.5])
-def test_gains_are_those_of_the_level_of_the_goal(p):
+def test_gains_are_those_of_all_levels(p):
     """Against averages over draws of the same field, each with the weight of its outcome."""
     X = np.linspace(0.0, 1.0, 40)[:, None]
     field = SmoothBetaClassifier(bounds=[(0, 1)], scale="range").fit(X, X[:, 0] ** 2 > 0.3).field_
@@ -57,11 +65,12 @@ def test_gains_are_those_of_the_level_of_the_goal(p):
     line = Line(0, along(field, 0, 65), np.zeros((1, 1)))
     drawn = rising(field, line, 1, 900, Seed.of(np.random.default_rng(0)))
     expected = np.zeros(65)
-    t, q = drawn.crossings(p).at, np.clip(drawn.curves, 1e-9, 1 - 1e-9)
-    for w in (q, 1.0 - q):
-        mean = (w * t[:, None]).sum(axis=0) / w.sum(axis=0)
-        variance = (w * (t[:, None] - mean) ** 2).sum(axis=0) / w.sum(axis=0)
-        expected += w.mean(axis=0) * (t.var() - variance)
+    for level, weight in levels(p):
+        t, q = drawn.crossings(level).at, np.clip(drawn.curves, 1e-9, 1 - 1e-9)
+        for w in (q, 1.0 - q):
+            mean = (w * t[:, None]).sum(axis=0) / w.sum(axis=0)
+            variance = (w * (t[:, None] - mean) ** 2).sum(axis=0) / w.sum(axis=0)
+            expected += weight * w.mean(axis=0) * (t.var() - variance)
     np.testing.assert_allclose(found, np.interp(X[:, 0], line.grid, expected), atol=1e-9)
 
 

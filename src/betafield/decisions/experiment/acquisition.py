@@ -179,7 +179,10 @@ def boundary(scene: Scene, rng: Rng) -> Scores:
 
 
 def threshold(scene: Scene, _: Rng) -> Scores:
-    """Return how much a trial is expected to reduce the variance of the threshold."""
+    """Return how much a trial is expected to reduce the variance of the threshold.
+
+    The thresholds of levels beside the goal's count half (`thresholds`).
+    """
     return Scores(scene.gain, "expected reduction of the threshold's variance, in sides squared,")
 
 

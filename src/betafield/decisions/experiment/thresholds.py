@@ -10,8 +10,9 @@ and the trial that lowers it most is made next. q is the average context of the 
 because the next one will be distorted as they were: if half of the answers are guesses, a trial is
 most informative where π is high.
 
-Only the threshold of the goal's own level counts. When those of a lower and a higher level counted
-half each, which spreads trials further, errors on curves of ten kinds were a quarter larger.
+The variances of the thresholds of a lower and a higher level count half each. By its own threshold
+alone, a curve that stays near the level for a while would be tested only where the threshold seems
+to be, and trials beside it would not show that it is elsewhere.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ Floats = npt.NDArray[np.float64]
 
 # Number of draws, and of points along the feature.
 DRAWS, POINTS = 900, 65
+# How far the levels beside the goal's are from it, as a share of the way to 0 and to 1, and the
+# weight of their thresholds.
+APART, BESIDE = 0.4, 0.5
 
 
 def expected_gain(
@@ -49,9 +53,23 @@ def expected_gain(
     sign = heading(field, line)
     known = anchored(field, line, sign) if goal.anchored else field
     drawn, under = rising(known, line, sign, DRAWS, Seed.of(rng)), usual(field, goal.under)
-    thresholds = drawn.crossings(aim).at / side
-    gain = thresholds.var() - remaining(drawn.curves, thresholds, under)
+    gain = np.zeros(len(grid))
+    for level, weight in levels(aim):
+        thresholds = drawn.crossings(level).at / side
+        gain += weight * (thresholds.var() - remaining(drawn.curves, thresholds, under))
     return np.asarray(np.maximum(np.interp(rows[:, 0], grid, gain), 0.0))
+
+
+def levels(aim: float) -> list[tuple[float, float]]:
+    """Return the levels whose thresholds count, with their weights.
+
+    Examples
+    --------
+    >>> [(round(level, 3), weight) for level, weight in levels(0.5)]
+    [(0.5, 1.0), (0.3, 0.5), (0.7, 0.5)]
+    """
+    beside = aim - APART * aim, aim + APART * (1.0 - aim)
+    return [(aim, 1.0), *((level, BESIDE) for level in beside)]
 
 
 def usual(field: AnyField, under: Any) -> Any:
