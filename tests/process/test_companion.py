@@ -127,7 +127,9 @@ def test_what_trials_tell_well_is_hardly_raised():
     x, n, k = trials(50_000, 1, 5)
     found = fit(gather(x, n, k), LOGIT)
     Q = np.linspace(0.05, 0.95, 50)[:, None]
-    factor = raising(companion(found), law.widened(found), design(found.mode.basis, Q), Q)
+    factor = raising(
+        companion(found), law.widened(found, found.slopes.S), design(found.mode.basis, Q), Q
+    )
     assert np.median(factor) < 1.05
 
 

@@ -17,6 +17,7 @@ order in which data pass through them:
     laplace       the mode, its evidence and their derivatives, given hyper-parameters
     fit           hyper-parameters by evidence; links weighed by it
     law           one normal distribution of f per point and link;  mixtures: moments and quantiles
+    sampling      from Laplace's approximation to the exact posterior, under contexts
     companion     a rougher process, for the variance where trials say little
     leaving       leave-one-out predictions without refitting
     residuals     scores and weights that the process leaves, and windows of them

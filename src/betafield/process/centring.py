@@ -6,24 +6,19 @@ still have the right spread. So the log-odds of all draws at a point are moved b
 
     π ← π e^δ / (1 − π + π e^δ),   δ such that the mean of the draws is m,
 
-which keeps their order, and 0 and 1. m is the mean of the posterior. Under contexts, where that
-mean is the less exact because it is taken about the mode, m is halfway between it and the mean of
-draws at the best hyper-parameters, whose importance weights correct the mode: the former is more
-accurate for gentle functions, the latter for steep ones.
-
-m(x) depends on x and the seed alone, and so do the fields, whichever points are queried.
+which keeps their order, and 0 and 1. m(x), the mean of the posterior, depends on x alone, so the
+fields are the same whichever points are queried.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from betafield._jit import kernel
-from betafield._locks import cached
 from betafield.process import mixtures
 from betafield.process.draws import Fields
 
@@ -35,7 +30,7 @@ FURTHEST, NEAR, STEPS = 4.0, 1e-6, 40
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Drawn fields, moved so that their mean at each point is m.
+    """Drawn fields, moved so that their mean at each point is that of the posterior.
 
     Parameters
     ----------
@@ -48,21 +43,8 @@ class Centred:
     def at(self, points: Floats) -> Floats:
         """Return π of every field at points in own units, shape (size, points)."""
         values = np.ascontiguousarray(self.fields.at(points).T)
-        return np.ascontiguousarray(centred(values, self._means(points)).T)
-
-    def _means(self, points: Floats) -> Floats:
-        """Return m at points."""
-        smooth = self.fields.smooth
-        means = mixtures.mean(smooth.laws(points, self.fields.n_jobs))
-        if all(fit.problem.rows.is_plain for fit in smooth.fits):
-            return means
-        best = np.ascontiguousarray(self._at_best.at(points).T)
-        return np.asarray(0.5 * (means + best.mean(axis=1)))
-
-    @cached
-    def _at_best(self) -> Fields:
-        """Fields drawn at the best hyper-parameters."""
-        return replace(self.fields, is_best=True)
+        means = mixtures.mean(self.fields.smooth.laws(points, self.fields.n_jobs))
+        return np.ascontiguousarray(centred(values, means).T)
 
 
 @kernel

@@ -1,17 +1,8 @@
 """Fields drawn from the joint posterior, equally weighted.
 
 A pool of coefficients is drawn from the members of the posterior (`ensemble`), in proportion to
-their weights. With b = b̂ + U⁻¹z, z ~ N(0, I), a draw has the importance weight
-
-    log w = log-likelihood(b) − ½b′b + ½z′z − (evidence + Σ log U_jj)
-
-for the exact likelihood of the rows, contexts included; log w is 0 at the mode. Laplace's
-approximation is symmetric but the posterior is not if π saturates, and these weights correct that.
-A quarter of the draws comes from a wider distribution in which trials have a tenth of their
-information, V′V = I + (U′U − I)/10, and weights are relative to the mixture of both; otherwise
-nothing would be drawn where Laplace's approximation has hardly any mass. Weights are truncated at
-their mean times √(pool size), and raised to a power below 1 if the effective sample size would be
-less than a tenth of the pool; then the pool is resampled systematically.
+their weights, with importance weights for the exact likelihood of the rows (`sampling`); then the
+pool is resampled systematically.
 
 Windows of residuals (`residuals`) are mixed in per point, as in the posterior at each point: a draw
 has a uniform number u, and at a point it belongs to the component at which the cumulative weights
@@ -37,15 +28,15 @@ from scipy.special import expit
 
 from betafield._locks import cached
 from betafield.process import averages, law, linear
-from betafield.process.design import matrix, pooled, product
+from betafield.process.design import pooled, product
 from betafield.process.ensemble import Member, shares
 from betafield.process.finding import inside
 from betafield.process.found import Window
-from betafield.process.likelihood import log_likelihoods
 from betafield.process.model import Beliefs, Smooth
 from betafield.process.noise import Noise, Seed
 from betafield.process.pooled import Loose
 from betafield.process.residuals import log_odds
+from betafield.process.sampling import tempered, weighed
 from betafield.process.wrapped import dimensions, laid
 
 Floats = npt.NDArray[np.float64]
@@ -53,12 +44,6 @@ Order = npt.NDArray[np.intp]
 
 # The default number of fields.
 SIZE = 1_000
-# The share of draws from the wider distribution, and the weight of trials in it.
-WIDER, TOLD = 0.25, 0.1
-# The least effective sample size, as a share of the pool.
-LEAST_SHARE = 0.1
-# Draws whose likelihoods are computed at once.
-BLOCK = 512
 # Purposes of random numbers.
 POOL, UNIFORM, BEYOND, LEVELS, WINDOWS = range(5)
 
@@ -97,15 +82,12 @@ class Fields:
         The seed of all random numbers.
     n_jobs : int or None
         Threads for sums over windows.
-    is_best : bool
-        Whether all draws have the best hyper-parameters of their process; otherwise these vary.
     """
 
     smooth: Smooth
     size: int
     seed: Seed
     n_jobs: int | None = None
-    is_best: bool = False
 
     def at(self, points: Floats) -> Floats:
         """Return π of every field at points in own units, shape (size, points)."""
@@ -118,8 +100,7 @@ class Fields:
     @cached
     def drawn(self) -> list[Drawn]:
         """The coefficients of every field."""
-        members = self.smooth.optima if self.is_best else self.smooth.members
-        return drawn(members, self.size, self.seed.generator(POOL))
+        return drawn(self.smooth.members, self.size, self.seed.generator(POOL))
 
     @cached
     def _uniform(self) -> Floats:
@@ -286,64 +267,7 @@ def proposed(member: Member, count: int, rng: np.random.Generator) -> tuple[Floa
         return member.centre[:, None] + U.drawn(z, e), np.zeros(count)
     if not member.is_weighed or not count:
         return member.centre[:, None] + linear.backward(U, z), np.zeros(count)
-    V, wide = wider(U), round(WIDER * count)
-    steps = np.concatenate(
-        [
-            linear.backward(V, np.ascontiguousarray(z[:, :wide])),
-            linear.backward(U, np.ascontiguousarray(z[:, wide:])),
-        ],
-        axis=1,
-    )
-    b, share = member.centre[:, None] + steps, wide / count
-    with np.errstate(divide="ignore"):
-        plain = np.log1p(-share) + log_density(U, U, steps)
-        mixed = np.logaddexp(plain, np.log(share) + log_density(V, U, steps))
-    return b, log_targets(member, b) - mixed
-
-
-def wider(U: Floats) -> Floats:
-    """Return the factor V of the wider distribution, in which trials have less weight."""
-    M, one = linear.product(np.ascontiguousarray(U.T), U), np.eye(len(U))
-    return linear.factor(one + TOLD * (M - one))
-
-
-def log_density(V: Floats, U: Floats, steps: Floats) -> Floats:
-    """Return log densities of steps from the centre under V, relative to that of U at 0."""
-    square = (linear.product(V, steps) ** 2).sum(axis=0)
-    return np.asarray(np.log(np.diag(V)).sum() - np.log(np.diag(U)).sum() - 0.5 * square)
-
-
-def log_targets(member: Member, b: Floats) -> Floats:
-    """Return the log posterior density at coefficients, 0 at the mode."""
-    problem, mode = member.problem, member.mode
-    phi = matrix(mode.basis, problem.rows.x)
-    top = mode.evidence + mode.curvature.half_log_determinant
-    out = -0.5 * (b * b).sum(axis=0) - top
-    for start in range(0, b.shape[1], BLOCK):
-        f = linear.product(phi, np.ascontiguousarray(b[:, start : start + BLOCK]))
-        out[start : start + BLOCK] += log_likelihoods(f, problem.rows, problem.link)
-    return np.asarray(out)
-
-
-def tempered(logs: Floats) -> Floats:
-    """Return truncated importance weights whose effective sample size is at least a tenth."""
-    w, power = truncated(logs), 1.0
-    while effective(w) < LEAST_SHARE * len(w):
-        power *= 0.8
-        w = truncated(power * logs)
-    return w
-
-
-def truncated(logs: Floats) -> Floats:
-    """Return weights that sum to 1, truncated at their mean times the root of their number."""
-    w = np.exp(logs - logs.max())
-    w = np.minimum(w, w.mean() * np.sqrt(len(w)))
-    return np.asarray(w / w.sum())
-
-
-def effective(w: Floats) -> float:
-    """Return the effective sample size."""
-    return float(1.0 / np.sum(w * w))
+    return weighed(member.problem, member.mode, U, z)
 
 
 def systematic(w: Floats, size: int, u: float) -> Order:

@@ -91,11 +91,6 @@ def members(fits: dict[int, Fit]) -> tuple[Member, ...]:
     return heavy(found)
 
 
-def optima(fits: dict[int, Fit]) -> tuple[Member, ...]:
-    """Return the members of processes at their best hyper-parameters alone."""
-    return heavy([next(of_fit(fit, which)) for which, fit in fits.items()])
-
-
 def heavy(found: list[Member]) -> tuple[Member, ...]:
     """Return members without those of little weight."""
     w = shares(found)
@@ -111,7 +106,7 @@ def shares(found: list[Member] | tuple[Member, ...]) -> Floats:
 
 
 def of_fit(fit: Fit, which: int) -> Iterator[Member]:
-    """Yield the members of a process, first the one at the best hyper-parameters."""
+    """Yield the members of a process."""
     root = np.ascontiguousarray(linear.factor(fit.covariance).T)
     weight = fit.objective + float(np.log(np.diag(root)).sum())
     if not has_star(fit):

@@ -43,6 +43,7 @@ from betafield.process.laplace import Mode
 from betafield.process.laws import Laws
 from betafield.process.links import LOGIT, Link
 from betafield.process.pooled import Spread
+from betafield.process.sampling import can_be_sampled, moments
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,24 +101,16 @@ class Latent(NamedTuple):
 
 def surface(fit: Fit) -> Surface:
     """Return the parts of a fit that queries need."""
-    mode, slopes, link = fit.mode, fit.slopes, fit.problem.link
+    mode, link = fit.mode, fit.problem.link
+    b, S = moments(fit) if can_be_sampled(fit) else (mode.b + shift(fit), fit.slopes.S)
     variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
-    return Surface(
-        link,
-        mode.basis,
-        mode.b + shift(fit),
-        slopes.S,
-        widened(fit),
-        fit.lengths,
-        variance,
-        base(fit.problem, mode),
-        tau,
-    )
+    wide, own_base = widened(fit, S), base(fit.problem, mode)
+    return Surface(link, mode.basis, b, S, wide, fit.lengths, variance, own_base, tau)
 
 
-def widened(fit: Fit) -> Any:
-    """Return the covariance of the coefficients, including the hyper-parameters' uncertainty."""
-    S, moves = fit.slopes.S, fit.slopes.moves
+def widened(fit: Fit, S: Any) -> Any:
+    """Return the covariance S of coefficients, with the hyper-parameters' uncertainty added."""
+    moves = fit.slopes.moves
     if isinstance(S, Spread):
         return S.widened(moves, WIDENING * fit.covariance)
     H = linear.product(linear.product(moves.T, fit.covariance), moves)

@@ -32,7 +32,7 @@ from betafield._locks import cached, remember
 from betafield.process import law
 from betafield.process.boxes import Box
 from betafield.process.companion import Companion, companion
-from betafield.process.ensemble import Member, members, optima
+from betafield.process.ensemble import Member, members
 from betafield.process.finding import Asked, alone, find, inside, is_repeated, places, search
 from betafield.process.fit import SHORTEST, Fit, weights
 from betafield.process.found import NONE, Component, Found, Window
@@ -156,18 +156,8 @@ class Smooth:
     @cached
     def members(self) -> tuple[Member, ...]:
         """The joint posterior of the processes, from which fields are drawn."""
-        return members(self._counted)
-
-    @cached
-    def optima(self) -> tuple[Member, ...]:
-        """The same with the best hyper-parameters of every process only."""
-        return optima(self._counted)
-
-    @property
-    def _counted(self) -> dict[int, Fit]:
-        """The fits that are not negligible, by index."""
         kept, _ = law.counted(self.weights)
-        return {int(i): self.fits[i] for i in kept}
+        return members({int(i): self.fits[i] for i in kept})
 
     @property
     def by_component(self) -> Floats:
