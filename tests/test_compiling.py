@@ -22,6 +22,8 @@ for name, module in list(sys.modules.items()):
 """
 # Dense linear algebra with a fixed order of summation, which would be slow in NumPy.
 NEEDED = ["_solve", "add_product", "add_rows", "eliminate"]
+# Under contexts, coefficients are drawn for their exact moments.
+DRAWN = ["substitute"]
 
 
 @pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.long), 2])
@@ -32,4 +34,4 @@ def test_a_first_answer_compiles_each_of_a_few_kernels_once(d, context, tmp_path
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     run = [sys.executable, "-c", CODE.format(d=d, context=context)]
     found = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    assert sorted(found.split()) == NEEDED
+    assert sorted(found.split()) == NEEDED + ([] if context == "None" else DRAWN)

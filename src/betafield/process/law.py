@@ -102,7 +102,10 @@ class Latent(NamedTuple):
 def surface(fit: Fit) -> Surface:
     """Return the parts of a fit that queries need."""
     mode, link = fit.mode, fit.problem.link
-    b, S = moments(fit) if can_be_sampled(fit) else (mode.b + shift(fit), fit.slopes.S)
+    b, S = mode.b + shift(fit), fit.slopes.S
+    if can_be_sampled(fit):
+        mean, S = moments(fit)
+        b = 0.5 * (mode.b + mean)
     variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
     wide, own_base = widened(fit, S), base(fit.problem, mode)
     return Surface(link, mode.basis, b, S, wide, fit.lengths, variance, own_base, tau)
