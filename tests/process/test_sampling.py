@@ -88,19 +88,19 @@ def test_order_cannot_be_seen():
 
 
 def test_steep_curves_under_guessing_are_learned_better():
-    """Where π saturates, the mode lags behind; halfway to the mean, the error is at most .9 of it."""
+    """Where π saturates the mode lags behind; halfway to the mean the error is at most .9 of it."""
     at = np.linspace(0.02, 0.98, 49)[:, None]
     truth = 1.0 / (1.0 + np.exp(-(at[:, 0] - 0.5) / 0.08))
-    exact, laplace = [], []
+    ours, about_modes = [], []
     for seed in range(12):
         rng = np.random.default_rng([7, seed])
         X = rng.random((200, 1))
         p = 1.0 / (1.0 + np.exp(-(X[:, 0] - 0.5) / 0.08))
         y = rng.random(200) < contexts.probability(GUESSING, p)
         model = SmoothBetaClassifier(bounds=[(0, 1)]).fit(X, y, context=GUESSING)
-        exact.append(np.mean((model.posterior(at).mean() - truth) ** 2))
-        laplace.append(np.mean((mean_about_modes(model.field_.smooth[0], at) - truth) ** 2))
-    assert np.mean(exact) < 0.9 * np.mean(laplace)
+        ours.append(np.mean((model.posterior(at).mean() - truth) ** 2))
+        about_modes.append(np.mean((mean_about_modes(model.field_.smooth[0], at) - truth) ** 2))
+    assert np.mean(ours) < 0.9 * np.mean(about_modes)
 
 
 def mean_about_modes(smooth, points):
