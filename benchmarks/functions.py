@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from scipy.stats import qmc
 
 Floats = NDArray[np.float64]
@@ -166,6 +166,40 @@ MANY = tuple(
     }.items()
 )
 
+# Written down before additive and quadratic processes were tried on any function, and looked at
+# only after these had been tuned on those above.
+LATER = tuple(
+    Function(name, int(name[-1]), of)
+    for name, of in {
+        "probit-1": lambda x: ndtr(2.5 * (x[0] - 0.35)),
+        "hump-1": lambda x: 0.1 + 5 * x[0] * np.exp(-3 * x[0]),
+        "late-kink-1": lambda x: 0.7 - 1.35 * np.maximum(x[0] - 0.6, 0),
+        "chirp-1": lambda x: 0.5 + 0.3 * np.sin(3 / (x[0] + 0.25)),
+        "parabola-1": lambda x: 0.85 - 2.2 * (x[0] - 0.55) ** 2,
+        "cubic-1": lambda x: expit(20 * (x[0] - 0.15) * (x[0] - 0.5) * (x[0] - 0.9)),
+        "interaction-2": lambda x: expit(3 * x[0] - 2 + 5 * (x[0] - 0.5) * (x[1] - 0.5)),
+        "additive-2": lambda x: expit(2 * np.sin(5 * x[0]) + 2 * x[1] ** 2 - 1),
+        "curved-edge-2": lambda x: expit(12 * (x[1] - 0.3 - 0.5 * x[0] ** 2)),
+        "pit-2": lambda x: (
+            0.7 - 0.55 * np.exp(-((x[0] - 0.7) ** 2) / 0.02 - (x[1] - 0.3) ** 2 / 0.08)
+        ),
+        "plane-2": lambda x: 0.15 + 0.3 * x[0] + 0.4 * x[1],
+        "scaled-rise-2": lambda x: ndtr(4 * (x[0] - 0.5)) * (0.4 + 0.5 * x[1]),
+        "rings-2": lambda x: 0.5 + 0.3 * np.cos(9 * _distance(x, (0.2, 0.2))),
+        "additive-wave-3": lambda x: expit(
+            1.5 * np.sin(6 * x[0]) + 6 * (x[1] - 0.5) ** 2 - 1 + x[2]
+        ),
+        "linear-3": lambda x: expit(2 * x[0] - 3 * x[1] + x[2]),
+        "fold-3": lambda x: 0.2 + 0.5 * np.abs(x[0] + x[1] - x[2] - 0.5),
+        "pair-and-wave-3": lambda x: expit(8 * (x[0] - 0.5) * (x[1] - 0.5) + np.sin(5 * x[2])),
+        "twist-3": lambda x: 0.5 + 0.35 * np.sin(4 * x[0] + 3 * x[1] * x[2]),
+        "blob-3": lambda x: (
+            0.15
+            + 0.7 * np.exp(-6 * (x[0] - 0.3) ** 2 - 8 * (x[1] - 0.7) ** 2 - 2 * (x[2] - 0.5) ** 2)
+        ),
+    }.items()
+)
+
 ALL = (*FUNCTIONS, *NEW, *FRESH, *ROUGH)
 KINDS = {
     "smooth": FUNCTIONS,
@@ -174,4 +208,5 @@ KINDS = {
     "rough": ROUGH,
     "uneven": UNEVEN,
     "many": MANY,
+    "later": LATER,
 }
