@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from functions import ALL, Floats, Function, Ints, space
+from functions import ALL, LATER, Floats, Function, Ints, space
 from kept import Kept, Scores
 from report import Row, Target, geometric, run
 from scipy.special import expit, logit
@@ -62,7 +62,7 @@ def cases(name: str, t: int, seed: int) -> tuple[Floats, Ints, Floats, Floats]:
         rng = np.random.default_rng([seed, t])
         X, Q = (_on_days(rng.random((n, 2))) for n in (t, 4_000))
         return X, (rng.random(t) < function(X)).astype(np.int64), Q, function(Q)
-    function = next(f for f in ALL if f.name == name)
+    function = next(f for f in (*ALL, *LATER) if f.name == name)
     Q = space(function.d)
     return *function.trials(t, seed), Q, function(Q)
 
