@@ -166,8 +166,8 @@ MANY = tuple(
     }.items()
 )
 
-# Written down before additive and quadratic processes were tried on any function, and looked at
-# only after these had been tuned on those above.
+# Written down before additive processes were tried on any function, and looked at only after these
+# had been tuned on those above.
 LATER = tuple(
     Function(name, int(name[-1]), of)
     for name, of in {
@@ -200,6 +200,25 @@ LATER = tuple(
     }.items()
 )
 
+# The same with many features.
+LATER_MANY = tuple(
+    Function(name, int(name.rsplit("-", 1)[1]), of)
+    for name, of in {
+        "waves-4": lambda x: expit(1.5 * np.sin(5 * x[0]) + 1.5 * np.cos(6 * x[1]) + x[2] - x[3]),
+        "hill-4": lambda x: 0.15 + 0.7 * np.exp(-2 * ((x - 0.4) ** 2).sum(axis=0)),
+        "pairs-5": lambda x: expit(
+            7 * (x[0] - 0.5) * (x[1] - 0.5) - 6 * (x[2] - 0.5) * x[3] + x[4]
+        ),
+        "parabolas-6": lambda x: expit(4 * ((x - 0.5) ** 2).sum(axis=0) - 2),
+        "edge-6": lambda x: np.where(x[0] + x[1] + x[2] > 1.6, 0.8, 0.35),
+        "rises-8": lambda x: expit(1.2 * np.tanh(4 * (x - 0.5)).sum(axis=0)),
+        "radial-8": lambda x: 0.2 + 0.6 * expit(8 * (_distance(x, (0.5,) * 8) - 0.8)),
+        "linear-12": lambda x: expit(np.linspace(-3, 3, 12) @ (x - 0.5)),
+        "wave-and-noise-15": lambda x: 0.5 + 0.4 * np.sin(7 * x[3]),
+        "sparse-20": lambda x: expit(4 * x[1] - 6 * (x[7] - 0.3) ** 2 + 2 * np.sin(5 * x[12]) - 2),
+    }.items()
+)
+
 ALL = (*FUNCTIONS, *NEW, *FRESH, *ROUGH)
 KINDS = {
     "smooth": FUNCTIONS,
@@ -209,4 +228,5 @@ KINDS = {
     "uneven": UNEVEN,
     "many": MANY,
     "later": LATER,
+    "later-many": LATER_MANY,
 }
