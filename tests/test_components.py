@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from betafield import FieldWarning, SmoothBetaClassifier, contexts
+from betafield import FieldWarning, SmoothBetaClassifier, contexts, load
 from betafield.components import groups
 from betafield.meaning import told
 
@@ -76,6 +76,35 @@ def test_other_units_are_told():
     model = SmoothBetaClassifier(scale=["log", "range"]).fit(X, y)
     assert sum("smooth in logarithms of dose" in each for each in said(model)) == 1
     assert not any("along age it is" in each for each in said(model))
+
+
+def adding(t, interaction):
+    """Return points and outcomes of waves along four features, and of a product of two."""
+    rng = np.random.default_rng(t)
+    X = rng.uniform(size=(t, 4))
+    f = 1.5 * np.sin(7.0 * X).sum(axis=1) - 1.0
+    f += interaction * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
+    return X, rng.uniform(size=t) < 1 / (1 + np.exp(-f))
+
+
+def test_features_that_act_independently_are_told(tmp_path):
+    X, y = adding(800, 0.0)
+    model = SmoothBetaClassifier().fit(X, y)
+    weights = model.weights_
+    share = weights["weight"][weights["additive"]].sum() / weights["weight"].sum()
+    assert share > 0.9
+    (sentence,) = (each for each in said(model) if "independently" in each)
+    assert f"(weight {share:.2g})" in sentence
+    model.save(tmp_path / "model.beta")
+    again = load(tmp_path / "model.beta")
+    assert again.weights_.tobytes() == weights.tobytes()
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_features_that_interact_are_not_told_to_act_independently():
+    model = SmoothBetaClassifier().fit(*adding(1_500, 25.0))
+    assert not model.weights_["additive"].any()
+    assert not any("independently" in each for each in said(model))
 
 
 def test_few_trials_say_nothing_of_jumps():

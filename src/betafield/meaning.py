@@ -21,13 +21,14 @@ from betafield.components import (
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.smooth import SmoothField
+from betafield.weighed import additive
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
     from betafield.methods import AnyField
 
-# Below the first weight, windows are not mentioned; from the second on, the wording is certain. A
-# priori, all windows together have half of the weight.
+# Below the first weight, components are not mentioned; from the second on, the wording is certain.
+# A priori, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
 # With more levels than this, the levels of a category are not described in words.
 MOST_TOLD = 200
@@ -71,11 +72,22 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
         ),
         *_of_wraps(model, field),
         *_of_units(model, field),
+        *_of_sums(field),
         *_of_levels(model, field),
         *_of_groups(field),
         *_of_windows(model, field),
         *_of_rates(field),
     ]
+
+
+def _of_sums(field: SmoothField) -> list[Sentence]:
+    """Return a sentence if features seem to act independently of each other."""
+    share = additive(field.smooth[0], field.serving[0][0])
+    if share < SLIGHT:
+        return []
+    verb = "act" if share >= SURE else "may act"
+    effect = "in log-odds or probability, the effect of one does not depend on the others"
+    return [_said(f"the features {verb} independently: {effect} (weight {share:.2g})")]
 
 
 def _said(text: str) -> Sentence:

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from betafield.process.correlations import CORRELATIONS, likeliest
+from betafield.process.correlations import CORRELATIONS, correlated, likeliest
 from betafield.process.finding import Asked, search
 from betafield.process.fit import fit
 from betafield.process.links import LINKS, LOGIT
+from betafield.process.rows import gather
 from betafield.process.scales import boxed
 from betafield.process.sums import Sums
 
@@ -51,3 +52,11 @@ def test_the_likeliest_correlation_is_that_with_the_most_evidence(rho):
     found = likeliest(sums.rows(boxed(sums, BOUNDS, ("range",))), LOGIT)
     assert each[found] > max(each.values()) - 0.5
     assert abs(found - rho) <= 0.6 * rho
+
+
+def test_an_additive_process_stays_one_at_every_correlation():
+    rng = np.random.default_rng(1)
+    n = rng.integers(1, 9, 40)
+    rows = gather(rng.random((40, 3)), n, rng.integers(0, n + 1))
+    first = fit(rows, LOGIT, is_additive=True)
+    assert all(each.problem.prior.is_additive for each in correlated(first))

@@ -15,9 +15,10 @@ thetas = st.tuples(
 )
 
 
-def at(theta, trials=300.0, smoothness=None):
+def at(theta, trials=300.0, smoothness=None, is_additive=False):
     sigma, lengths = theta
-    return basis(np.array([sigma, *lengths]), Prior(1.0, trials, smoothness))
+    prior = Prior(1.0, trials, smoothness, is_additive=is_additive)
+    return basis(np.array([sigma, *lengths]), prior)
 
 
 def plain_matrix(functions, x):
@@ -26,9 +27,9 @@ def plain_matrix(functions, x):
     return np.cos(box[:, None, :] * functions.J).prod(axis=2) * functions.root
 
 
-@given(thetas, st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_sums_of_cosines_are_the_dense_products(theta, count, seed):
-    functions = at(theta)
+@given(thetas, st.booleans(), st.integers(1, 200), st.integers(0, 2**32 - 1))
+def test_sums_of_cosines_are_the_dense_products(theta, is_additive, count, seed):
+    functions = at(theta, is_additive=is_additive)
     rng = np.random.default_rng(seed)
     x = rng.random((count, len(theta[1])))
     P, phi = plain_matrix(functions, x), design(functions, x)
@@ -89,6 +90,13 @@ def reflected(kernel, x, length, margin):
     return both.sum(axis=0) / (kernel(images[:, 0, 0] / length).sum() + area / (2 * span))
 
 
+def inverse_share(length, margin):
+    """Return 1 over the share of the constant in the mean variance of a reflected Gaussian."""
+    span, area = 1 + 2 * margin, length * np.sqrt(2 * np.pi)
+    apart = 2 * span * np.arange(-9, 10) / length
+    return gaussian(apart).sum() * span / area + 0.5
+
+
 @pytest.mark.parametrize("lengths", [[0.15], [0.4], [0.3, 0.9], [0.5, 0.4, 2.0]])
 def test_prior_covariance_is_the_kernel_between_mirrors(lengths):
     functions = at((np.log(1.3), np.log(lengths)), 1e9)
@@ -100,6 +108,26 @@ def test_prior_covariance_is_the_kernel_between_mirrors(lengths):
     np.testing.assert_allclose(P @ P.T - 4.0, expected, atol=1e-5 * 4.0 ** len(lengths))
 
 
+@pytest.mark.parametrize("lengths", [[0.4, 0.7, 0.3], [0.5, 1.5, 0.8, 3.0, 0.4]])
+def test_prior_covariance_of_an_additive_process_is_the_sum_of_kernels(lengths):
+    functions = at((np.log(1.3), np.log(lengths)), 1e9, is_additive=True)
+    x = np.random.default_rng(5).random((30, len(lengths)))
+    P = plain_matrix(functions, x)
+    # Every kernel brings a share of the constant, of which one is kept.
+    expected, total = np.ones((30, 30)), 1.0
+    for a, length in enumerate(lengths):
+        T = inverse_share(length, functions.margin[a])
+        expected += T * reflected(gaussian, x[:, a], length, functions.margin[a]) - 1.0
+        total += T - 1.0
+    np.testing.assert_allclose(P @ P.T - 4.0, 1.3**2 * expected / total, atol=1e-4)
+
+
+def test_an_additive_process_has_no_function_of_two_features():
+    functions = at((0.0, np.log([0.4] * 5)), is_additive=True)
+    assert np.count_nonzero(functions.J, axis=1).max() == 1
+    assert {*np.flatnonzero(functions.J.any(axis=0))} == {*range(5)}
+
+
 def test_prior_covariance_of_matern():
     functions = at((0.0, [np.log(0.4)]), 1e9, 2.5)
     x = np.random.default_rng(4).random((30, 1))
@@ -108,13 +136,16 @@ def test_prior_covariance_of_matern():
     np.testing.assert_allclose(P @ P.T - 4.0, expected, rtol=0.02)
 
 
-@pytest.mark.parametrize("smoothness", [None, 2.5])
-def test_slope_is_that_of_the_log_variances(smoothness):
-    theta = np.array([0.4, np.log(0.31), np.log(0.77)])
-    prior = Prior(1.0, 400.0, smoothness)
+@pytest.mark.parametrize(
+    "prior",
+    [Prior(1.0, 400.0), Prior(1.0, 400.0, 2.5), Prior(1.0, 400.0, is_additive=True)],
+    ids=["squared exponential", "Matérn", "additive"],
+)
+def test_slope_is_that_of_the_log_variances(prior):
+    theta = np.array([0.4, np.log(0.31), np.log(0.77), np.log(1.2)])
     functions = basis(theta, prior)
-    for i in range(3):
-        step = np.zeros(3)
+    for i in range(4):
+        step = np.zeros(4)
         step[i] = 1e-5
         up, down = basis(theta + step, prior), basis(theta - step, prior)
         assert np.array_equal(up.J, down.J)

@@ -114,6 +114,38 @@ def test_the_best_optimum_is_found_beside_a_strong_feature(seed):
     assert max(f.objective for f in found) > best - 1.0  # another one is 7 nats behind
 
 
+def adding(t, d, seed, interaction=0.0):
+    """Return points and outcomes of a field that adds waves, and a product of two features."""
+    rng = np.random.default_rng([seed, t, d])
+    x = rng.random((t, d))
+    f = (
+        1.5 * np.sin(7.0 * x).sum(axis=1)
+        - 0.2 * d
+        + interaction * (x[:, 0] - 0.5) * (x[:, 1] - 0.5)
+    )
+    return x, (rng.random(t) < expit(f)).astype(np.int64), f
+
+
+@pytest.mark.parametrize("d", [3, 6])
+def test_a_field_that_adds_features_is_found_to_be_additive(d):
+    x, y, f = adding(600, d, 1)
+    rows = rows_of(x, y)
+    fits = fit_links(rows)
+    is_additive = np.array([each.problem.prior.is_additive for each in fits])
+    assert weights(fits) @ is_additive > 0.8
+    alone = fits[0]  # the first one fitted, which is free
+    truth = expit(f)
+    ours = mean([surface(each) for each in fits], weights(fits), [x] * len(fits))
+    free = mean([surface(alone)], np.ones(1), [x])
+    assert np.mean((ours - truth) ** 2) < np.mean((free - truth) ** 2)
+
+
+def test_a_product_of_features_is_not_additive():
+    x, y, _ = adding(600, 3, 1, interaction=25.0)
+    fits = fit_links(rows_of(x, y))
+    assert not any(each.problem.prior.is_additive for each in fits)
+
+
 def test_optima_between_which_trials_do_not_decide_are_both_kept():
     found = fit_links(rising_and_waving(900, 0), (LOGIT,))
     assert len(found) == 2

@@ -23,3 +23,9 @@ def test_correlations_that_can_be_used_are_accepted(correlation):
 def test_correlations_that_cannot_be_used_are_refused(correlation):
     with pytest.raises(ValueError, match="is not a process"):
         require_sound(found(correlation=correlation), 2)
+
+
+def test_an_additive_process_has_one_kernel():
+    require_sound(found(is_additive=True), 2)
+    with pytest.raises(ValueError, match="is not a process"):
+        require_sound(found(is_additive=True, smoothness=2.5), 2)

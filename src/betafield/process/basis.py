@@ -14,6 +14,9 @@ larger by 4s², s the link's scale. Only functions with
 
 are kept, which t trials could distinguish from 0, and only the lowest if there are too many.
 
+An additive process is a sum of functions of one feature each: only j with at most one frequency
+above 0 are kept, and the sum in D is over these (in the limit, −log of it stands for the last sum).
+
 A feature may have levels with independent effects of variance τ²: one function per level is
 appended, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
 levels too, with smooth deviations (`blocks`), and θ ends in log τ and log σ_d of each column.
@@ -46,6 +49,8 @@ LEAST_DENSE = 64
 # Frequencies considered per feature, by number of features, so that sums stay short.
 HIGHEST = {1: 128, 2: 40, 3: 16}
 HIGHEST_DENSE = 8
+# The same if each function is of one feature.
+HIGHEST_ADDED = 24
 # Bounds of the margin δ by which the box extends beyond the domain.
 MARGINS = (0.15, 2.0)
 # Prior variance of the constant, in units of the link's scale squared.
@@ -98,6 +103,8 @@ class Prior(NamedTuple):
         Columns of categories.
     kinds : tuple of str
         Kind of each feature: a line, a circle or a coordinate of the sphere; if empty, all lines.
+    is_additive : bool
+        Whether the process is a sum of functions of one feature each.
     """
 
     scale: float
@@ -106,6 +113,7 @@ class Prior(NamedTuple):
     effects: Effects | None = None
     columns: Columns = ()
     kinds: Kinds = ()
+    is_additive: bool = False
 
 
 class Basis(NamedTuple):
@@ -142,6 +150,11 @@ class Basis(NamedTuple):
         """Return π (x + δ)/(1 + 2δ), with x clipped to the unit box."""
         return (clipped(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
 
+    @property
+    def is_additive(self) -> bool:
+        """Whether there are several features, and every function is of one of them."""
+        return self.J.shape[1] > 1 and bool(np.count_nonzero(self.J, axis=1).max() <= 1)
+
 
 def basis(theta: Floats, prior: Prior) -> Basis:
     """Return the basis for hyper-parameters (log σ, log ℓ_1, …, log ℓ_d), and log τ of levels."""
@@ -156,11 +169,16 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     d = len(lengths)
     margin = _margin(lengths)
     steps = (np.pi * lengths / (1.0 + 2.0 * margin)) ** 2
-    depth = _depth(theta[0], lengths, margin, prior)
+    if prior.is_additive:
+        total, pull = _added(steps)
+        depth = max(1.0, _told(theta[0], prior) - math.log(total))
+    else:
+        total, pull = _normalised(steps, prior.smoothness)
+        depth = _depth(theta[0], lengths, margin, prior)
+    lowest = _lowest_added if prior.is_additive else _lowest
     limit = _limit(depth, d, prior.smoothness)
-    J, u, is_capped = _lowest(tuple(steps), limit, _most(d, prior.trials))
+    J, u, is_capped = lowest(tuple(steps), limit, _most(d, prior.trials))
     weight, rate = spectrum(u, d, prior.smoothness)
-    total, pull = _normalised(steps, prior.smoothness)
     D = sigma**2 * 2.0 ** (J > 0).sum(axis=1) * weight / total
     slope = np.empty((1 + d, len(J)))
     slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
@@ -278,6 +296,17 @@ def _lowest(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Fl
     return J, u, is_capped
 
 
+def _lowest_added(steps: tuple[float, ...], limit: float, most: int) -> tuple[Ints, Floats, bool]:
+    """Return the same for functions of one feature each."""
+    axes = [np.arange(1, min(HIGHEST_ADDED, int(math.sqrt(limit / step)) + 1)) for step in steps]
+    feature = np.repeat(np.arange(len(steps)), [len(j) for j in axes])
+    J = np.zeros((1 + len(feature), len(steps)), dtype=np.int64)
+    J[1 + np.arange(len(feature)), feature] = np.concatenate(axes)
+    u = (J**2 * steps).sum(axis=1)
+    kept = np.sort(np.argsort(u, kind="stable")[:most])
+    return J[kept], u[kept], len(kept) < len(J)
+
+
 def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]:
     """Return Σ weight over all frequencies, and the weighted mean of −∂ log weight/∂ log ℓ."""
     axes = [step * np.arange(math.ceil(math.sqrt(NOTHING / step)) + 1) ** 2.0 for step in steps]
@@ -290,6 +319,13 @@ def _normalised(steps: Floats, smoothness: float | None) -> tuple[float, Floats]
     weight, rate = spectrum(np.sum(grids, axis=0), len(steps), smoothness)
     total = float(weight.sum())
     return total, np.array([(weight * rate * grid).sum() / total for grid in grids])
+
+
+def _added(steps: Floats) -> tuple[float, Floats]:
+    """Return the same as `_normalised`, over functions of one feature each."""
+    u = [step * np.arange(1, math.ceil(math.sqrt(NOTHING / step)) + 1) ** 2.0 for step in steps]
+    total = 1.0 + sum(float(np.exp(-0.5 * each).sum()) for each in u)
+    return total, np.array([float((np.exp(-0.5 * each) * each).sum()) / total for each in u])
 
 
 def _summed(

@@ -27,7 +27,8 @@ def correlated(first: Fit) -> Iterator[Fit]:
     rows, link, prior = first.problem
     start, best = None, -math.inf
     for rho in CORRELATIONS:
-        found = fit(rows._replace(correlation=rho), link, start, prior.smoothness)
+        apart = rows._replace(correlation=rho)
+        found = fit(apart, link, start, prior.smoothness, is_additive=prior.is_additive)
         yield found
         start, best = found.theta, max(best, found.objective)
         if found.objective < best - HOPELESS:

@@ -346,7 +346,7 @@ def _plain(basis: Basis, x: Floats) -> Cosines:
     """Return Φ̃ of a basis without levels."""
     d = len(basis.margin)
     x = x[:, :d]
-    if d > FEW or basis.kinds:
+    if d > FEW or basis.kinds or basis.is_additive:
         return Dense(basis, x)
     angles, highest = basis.angles(x), basis.J.max(axis=0)
     ones = [np.ones((len(x), 1))] * (FEW - d)

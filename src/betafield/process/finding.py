@@ -210,8 +210,10 @@ def _found(processes: list[Process]) -> Found:
 def _component(process: Process) -> Component:
     rows, link, prior = process.fit.problem
     effect = None if prior.effects is None else prior.effects.feature
-    theta, scale = process.fit.theta, process.scale
-    return Component(link.name, prior.smoothness, theta, scale, effect, rows.correlation)
+    theta, scale, is_additive = process.fit.theta, process.scale, prior.is_additive
+    return Component(
+        link.name, prior.smoothness, theta, scale, effect, rows.correlation, is_additive
+    )
 
 
 def _contest(processes: list[Process], fine: Rows, spacings: Floats | None) -> Contest:

@@ -6,7 +6,8 @@ get a long ℓ; 4 above with four or more features, of which most may be irrelev
 Laplace's log evidence plus the log prior, is maximised by damped Newton steps with the gradient and
 information of `laplace`, from the best of a few starting length scales. With two or three features,
 another optimum is sought wherever the length scale of a feature is long. The second link starts at
-the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ.
+the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ. With three features
+or more, one process is additive, a sum of functions of one feature each (`basis`).
 
 With four or more features, θ is estimated from at most 3,000 rows, chosen by a hash of their
 coordinates; the final mode uses all rows.
@@ -52,6 +53,9 @@ HOPELESS, GLANCE = 20.0, 3
 # is less than BEHIND nats behind, and is a new one if θ differs by more than SAME.
 MOST_PROBED, SHORTER, LONG = 3, math.log(0.4), math.log(0.8)
 PROMISING, BEHIND, SAME = 8.0, 5.0, 0.3
+# With FEWEST_ADDED features or more, an additive field is tried. It is e^−UNLIKELY times as likely
+# as any other before the trials: few of them do not show what else there is.
+FEWEST_ADDED, UNLIKELY = 3, 2.0
 # Newton steps: their number and length at most, the gain below which to stop, and the loss to
 # ignore, because the objective jumps a little when basis functions enter or leave.
 STEPS, LONGEST_STEP, WORTH, SLACK = 12, 1.2, 0.02, 1e-3
@@ -102,9 +106,10 @@ class Problem(NamedTuple):
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
-        """Return the log prior density of θ and of unknown rates, up to a constant."""
+        """Return the log prior density of θ, of unknown rates and of an additive field."""
         away = self.precision(theta) * (theta - self.centre) ** 2
-        return self.rows.share - 0.5 * float(np.sum(away))
+        given = -UNLIKELY if self.prior.is_additive else 0.0
+        return self.rows.share + given - 0.5 * float(np.sum(away))
 
 
 class Ascent(NamedTuple):
@@ -160,6 +165,7 @@ def fit(
     smoothness: float | None = None,
     effects: Effects | None = None,
     steps: int = STEPS,
+    is_additive: bool = False,
 ) -> Fit:
     """Return a process under one link, with the hyper-parameters that maximise the objective.
 
@@ -167,7 +173,7 @@ def fit(
     """
     effects = groups(rows) if rows.is_grouped else effects
     trials = float(rows.n.sum())
-    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds)
+    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds, is_additive)
     problem = Problem(rows, link, prior)
     few = problem._replace(rows=sampled(rows))
     near = None
@@ -201,10 +207,25 @@ def fit_links(
     rare events get the first link only.
     """
     first = fit(rows, links[0]) if first is None else first
-    fits = _optima(first)
+    fits = _optima(first) + _additive(first)
     few = links[1:] if rows.events >= FEW_EVENTS else ()
-    fits += [fit(rows, link, _moved(each, link)) for link in few for each in tuple(fits)]
+    fits += [_under(link, each) for link in few for each in tuple(fits)]
     return _distinct(fits)
+
+
+def _under(link: Link, first: Fit) -> Fit:
+    """Return a fit like the first under another link."""
+    rows, _, prior = first.problem
+    return fit(rows, link, _moved(first, link), is_additive=prior.is_additive)
+
+
+def _additive(free: Fit) -> list[Fit]:
+    """Return an additive fit beside one that is not, if it is not far behind."""
+    rows, link, _ = free.problem
+    if rows.d < FEWEST_ADDED or rows.kinds:
+        return []
+    found = fit(rows, link, is_additive=True)
+    return [found] if found.objective > free.objective - PROMISING else []
 
 
 def _optima(first: Fit) -> list[Fit]:
@@ -245,10 +266,16 @@ def _distinct(fits: list[Fit]) -> tuple[Fit, ...]:
     """Return fits without those at an optimum that an earlier one has reached."""
     kept: list[Fit] = []
     for one in fits:
-        same = (each for each in kept if each.problem.link is one.problem.link)
+        same = (each for each in kept if _are_alike(each, one))
         if all(np.abs(each.theta - one.theta).max() > SAME for each in same):
             kept.append(one)
     return tuple(kept)
+
+
+def _are_alike(one: Fit, other: Fit) -> bool:
+    """Return whether fits differ in their hyper-parameters at most."""
+    (_, link, prior), (_, its, own) = one.problem, other.problem
+    return link is its and prior.is_additive == own.is_additive
 
 
 def weights(fits: tuple[Fit, ...]) -> Floats:

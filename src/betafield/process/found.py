@@ -31,6 +31,8 @@ class Component(NamedTuple):
         features.
     correlation : float
         ρ, the correlation between any two trials of a row.
+    is_additive : bool
+        Whether the process is a sum of functions of one feature each.
     """
 
     link: str
@@ -39,6 +41,7 @@ class Component(NamedTuple):
     scale: tuple[str, ...] = ()
     effect: int | None = None
     correlation: float = 0.0
+    is_additive: bool = False
 
 
 class Window(NamedTuple):

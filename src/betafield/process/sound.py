@@ -67,13 +67,14 @@ def _together(windows: tuple[Window, ...]) -> float:
 
 
 def _require_process(component: Component, d: int, extra: int = 0) -> None:
-    link, smoothness, theta, scale, effect, correlation = component
+    link, smoothness, theta, scale, effect, correlation, is_additive = component
     is_sound = link in [known.name for known in LINKS]
     is_sound &= theta.shape == (1 + d + extra + (effect is not None),)
     is_sound &= effect is None or 0 <= effect <= d
     is_sound &= correlation == 0.0 or CORRELATION[0] <= correlation <= CORRELATION[1]
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
+    is_known &= smoothness is None or not is_additive
     is_known &= len(scale) in (0, d) and set(scale) <= {*SCALES, *WRAPPED}
     is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
     is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
