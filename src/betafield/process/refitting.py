@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process.fit import climb
-from betafield.process.found import NONE, Component, Found
+from betafield.process.found import Component, Found
 from betafield.process.laplace import ROUGH
 from betafield.process.model import build
 from betafield.process.sums import Sums
@@ -50,4 +50,4 @@ def _unranked(component: Component) -> Component:
 def _kind(component: Component) -> tuple[Any, ...]:
     """Return what distinguishes processes, apart from their hyper-parameters."""
     scale = component.scale if set(component.scale) - {"range"} else ()
-    return tuple(component._replace(theta=NONE, scale=scale))
+    return (*component[:2], scale, *component[4:])  # not θ
