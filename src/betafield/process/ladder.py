@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ BITS, NARROWEST, MANTISSA = 52, 1023 - 9, 2**52 - 1
 ROOT = struct.unpack("<q", struct.pack("<d", math.sqrt(2.0)))[0] & MANTISSA
 # Up to this many pairs of a query and a place, no kernel is compiled.
 FEW_PAIRS = 1 << 20
+# NumPy sees at most this many pairs at a time, so that they stay in the processor's cache.
+CACHED_PAIRS = 1 << 14
 # Below this every integer is exactly a float.
 EXACT = 2.0**53
 
@@ -100,14 +103,28 @@ def window_sums(
 
 def _few_sums(queries: Floats, places: Floats, columns: Ints, is_round: bool) -> Ints:
     """Return the same sums as `_ladder`. Floats are exact, because sums are below 2⁵³."""
-    rungs = narrowest_windows(queries, places, is_round)
-    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
-    shape = len(queries), len(WIDTHS), columns.shape[1]
-    found = np.empty(shape)
-    for c, column in enumerate(columns.T.astype(np.float64)):
-        values = np.broadcast_to(column, rungs.shape).ravel()
-        found[..., c] = np.bincount(cell, values, shape[0] * shape[1]).reshape(shape[:2])
+    found = np.empty((len(queries), len(WIDTHS), columns.shape[1]))
+    every = columns.T.astype(np.float64)
+    for some in _cached(len(queries), len(places)):
+        rungs = narrowest_windows(queries[some], places, is_round)
+        for c, column in enumerate(every):
+            found[some, :, c] = _by_rung(rungs, np.broadcast_to(column, rungs.shape))
     return np.cumsum(found, axis=1).astype(np.int64)
+
+
+def _cached(queries: int, places: int) -> Iterator[slice]:
+    """Yield ranges of queries that have few pairs with places."""
+    size = max(1, CACHED_PAIRS // max(places, 1))
+    for start in range(0, queries, size):
+        yield slice(start, start + size)
+
+
+def _by_rung(rungs: Ints, values: Floats) -> Floats:
+    """Return the sums of the values of pairs by query and narrowest window."""
+    shape = len(rungs), len(WIDTHS)
+    cell = rungs + len(WIDTHS) * np.arange(len(rungs))[:, None]
+    sums = np.bincount(cell.ravel(), values.ravel(), shape[0] * shape[1])
+    return np.asarray(sums.reshape(shape), dtype=np.float64)
 
 
 def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
@@ -121,9 +138,16 @@ def narrowest_windows(queries: Floats, places: Floats, is_round: bool) -> Ints:
             np.maximum(reach, apart, out=reach)
     if is_round:
         np.sqrt(reach, out=reach)
-    below = reach.view(np.int64) - 1
-    rungs = 2 * ((below >> BITS) - NARROWEST) + 2 + ((below & MANTISSA) >= ROOT)
-    return np.where(reach > 0.0, np.clip(rungs, 1, len(WIDTHS) - 1), 0)
+    is_same, below = reach == 0.0, reach.view(np.int64)
+    below -= 1
+    rungs = below >> BITS
+    rungs -= NARROWEST - 1
+    rungs *= 2
+    below &= MANTISSA
+    rungs += below >= ROOT
+    np.clip(rungs, 1, len(WIDTHS) - 1, out=rungs)
+    rungs[is_same] = 0
+    return rungs
 
 
 class Left(NamedTuple):
@@ -196,17 +220,16 @@ def _few_means(
     queries: Floats, places: Floats, values: Values, weight: Floats, left: Left, is_round: bool
 ) -> Floats:
     """Return the same sums as `_mean_ladder`, added in the same order: total, size and whole."""
-    rungs = narrowest_windows(queries, places, is_round)
-    shape = len(queries), len(WIDTHS)
-    cell = (rungs + len(WIDTHS) * np.arange(len(queries))[:, None]).ravel()
-    each = weight * values.table[values.row[:, None], values.column]
-    both = (each, np.broadcast_to(weight, rungs.shape))
-    total, whole = (np.bincount(cell, v.ravel(), shape[0] * shape[1]) for v in both)
-    sums = np.stack([total, whole, whole]).reshape(3, *shape).astype(np.float64)
-    query, item = _left_out(left)
-    at = query, rungs[query, left.place[item]]
-    np.subtract.at(sums[0], at, left.weight[item] * left.value[item])
-    np.subtract.at(sums[1], at, left.weight[item])
+    sums = np.empty((3, len(queries), len(WIDTHS)))
+    for some in _cached(len(queries), len(places)):
+        rungs = narrowest_windows(queries[some], places, is_round)
+        each = weight * values.table[values.row[some, None], values.column]
+        sums[0, some] = _by_rung(rungs, each)
+        sums[1:, some] = _by_rung(rungs, np.broadcast_to(weight, rungs.shape))
+        query, item = _left_out(left._replace(first=left.first[some], last=left.last[some]))
+        at = query, rungs[query, left.place[item]]
+        np.subtract.at(sums[0, some], at, left.weight[item] * left.value[item])
+        np.subtract.at(sums[1, some], at, left.weight[item])
     return np.cumsum(sums, axis=2)
 
 
