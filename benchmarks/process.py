@@ -206,7 +206,7 @@ def gaps_of(X, y, each):
 def refitted(rows, fits, ways, window, i):
     """Return log P of row i under processes fitted to the others, and windows of residuals."""
     others = rows.taken(np.delete(np.arange(len(rows.x)), i))
-    again = tuple(fit(others, f.problem.link, f.theta) for f in fits)
+    again = tuple(_alike(f, others) for f in fits)
     surfaces, w, x = [law.surface(f) for f in again], weights(again), rows.x[i : i + 1]
     m = law.mean(surfaces, w, [x] * len(again))
     left = residuals(law.mean(surfaces, w, [others.x] * len(again)), others)
@@ -216,14 +216,22 @@ def refitted(rows, fits, ways, window, i):
     return np.log(both if rows.k[i] else 1.0 - both)
 
 
+def _alike(f, rows):
+    """Return a process of the same kind, fitted to other rows from its hyper-parameters."""
+    _, link, prior = f.problem
+    return fit(rows, link, f.theta, is_additive=prior.is_additive)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["error", "time", "leaving"])
     parser.add_argument("--trials", type=int, nargs="+", default=[100, 300])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--kind", choices=KINDS, help="only these functions")
+    parser.add_argument("--features", type=int, help="only functions of this many")
     options = parser.parse_args()
-    chosen = KINDS[options.kind] if options.kind else ALL
+    every = KINDS[options.kind] if options.kind else ALL
+    chosen = [f for f in every if options.features in (None, f.d)]
     if options.what == "error":
         for t in options.trials:
             error(t, options.seeds, chosen)
