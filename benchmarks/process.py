@@ -4,6 +4,7 @@
     python benchmarks/process.py error --trials 1000 --seeds 1 --kind fresh
     python benchmarks/process.py time
     python benchmarks/process.py leaving
+    python benchmarks/process.py heaviest --trials 10000 100000
 
 Set OPENBLAS_NUM_THREADS=1: seconds are of the processor, and more threads only wait.
 
@@ -19,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from functions import ALL, FUNCTIONS, KINDS, NEW, space
+from functions import ALL, FUNCTIONS, KINDS, LATER, NEW, space
 from kept import Kept
 from report import geometric
 from scipy.stats import ttest_1samp
@@ -114,6 +115,32 @@ def summary(title, results):
         f"coverage {coverage.mean():.3f} ± {held:.3f}",
         flush=True,
     )
+
+
+# One component or several -------------------------------------------------------------------
+
+
+def heaviest(t, seeds, functions):
+    """Print whether intervals that rest on one component are any worse than others.
+
+    One component has 99 % of the weight, or none has.
+    """
+    found = []
+    for function, seed in itertools.product(functions, range(seeds)):
+        Q = space(function.d)
+        model = SmoothBetaClassifier().fit(*function.trials(t, seed))
+        low, high = model.posterior(Q).interval(0.95)
+        truth = function(Q)
+        covered = np.mean((low <= truth) & (truth <= high))
+        found.append((model.weights_["weight"].max() > 0.99, covered))
+    is_one, covered = np.array(found).T
+    for name, which in (("one component", is_one == 1.0), ("several", is_one == 0.0)):
+        held = covered[which]
+        print(
+            f"t {t}, {name}: {len(held)} fits, coverage {held.mean():.3f}, "
+            f"below .9 in {np.sum(held < 0.9)}",
+            flush=True,
+        )
 
 
 # Time --------------------------------------------------------------------------------------
@@ -224,7 +251,7 @@ def _alike(f, rows):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["error", "time", "leaving"])
+    parser.add_argument("what", choices=["error", "heaviest", "time", "leaving"])
     parser.add_argument("--trials", type=int, nargs="+", default=[100, 300])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--kind", choices=KINDS, help="only these functions")
@@ -235,6 +262,9 @@ def main():
     if options.what == "error":
         for t in options.trials:
             error(t, options.seeds, chosen)
+    elif options.what == "heaviest":
+        for t in options.trials:
+            heaviest(t, options.seeds, (*ALL, *LATER))
     elif options.what == "time":
         timing((1_000, 10_000, 1_000_000))
     else:
