@@ -91,7 +91,7 @@ def test_features_that_act_independently_are_told(tmp_path):
     X, y = adding(800, 0.0)
     model = SmoothBetaClassifier().fit(X, y)
     weights = model.weights_
-    share = weights["weight"][weights["additive"]].sum() / weights["weight"].sum()
+    share = weights["weight"][weights["form"] == "additive"].sum() / weights["weight"].sum()
     assert share > 0.9
     (sentence,) = (each for each in said(model) if "independently" in each)
     assert f"(weight {share:.2g})" in sentence
@@ -103,8 +103,18 @@ def test_features_that_act_independently_are_told(tmp_path):
 
 def test_features_that_interact_are_not_told_to_act_independently():
     model = SmoothBetaClassifier().fit(*adding(1_500, 25.0))
-    assert not model.weights_["additive"].any()
+    assert "additive" not in model.weights_["form"]
     assert not any("independently" in each for each in said(model))
+
+
+def test_a_field_of_second_degree_is_told():
+    rng = np.random.default_rng(5)
+    X = rng.uniform(size=(3_000, 2))
+    f = 9 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
+    model = SmoothBetaClassifier().fit(X, rng.uniform(size=len(X)) < 1 / (1 + np.exp(-f)))
+    assert model.weights_["form"][0] == "quadratic"
+    (sentence,) = (each for each in said(model) if "second degree" in each)
+    assert sentence.startswith("in log-odds or probability, the field is a polynomial")
 
 
 def test_few_trials_say_nothing_of_jumps():

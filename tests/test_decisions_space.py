@@ -200,17 +200,22 @@ def test_an_experiment_that_knew_levels_as_numbers_goes_on_so():
     )
     again = Experiment(space, Everywhere(), numbers, random_state=1)
     for each in old.trials():
-        trial = again.ask()
-        # Powers of ten differ in the last bit between processors, and the file is from another one.
-        assert trial["eye"] == each["eye"]
-        assert trial["contrast"] == pytest.approx(each["contrast"], rel=1e-12)
-        if each["state"] == "told":
+        if each["why"].startswith("one of the first"):  # later ones depend on the model's release
+            trial = again.ask()
+            # Powers of ten differ in the last bit between processors; the file is from another one.
+            assert trial["eye"] == each["eye"]
+            assert trial["contrast"] == pytest.approx(each["contrast"], rel=1e-12)
             again.tell(trial, each["success"])
+        elif each["state"] == "told":
+            again.tell({name: each[name] for name in space}, each["success"])
     assert old.model.field_.features.categories.columns == ()
-    one, other = old.ask(), again.ask()
-    assert one["eye"] == other["eye"]
-    assert one["contrast"] == pytest.approx(other["contrast"], rel=1e-12)
+    for each in (old, again):  # what the earlier release learned is kept until trials come
+        each.tell({"eye": "right", "contrast": 0.05}, True)
+    Q = np.column_stack([np.repeat([0.0, 1.0], 20), np.tile(np.geomspace(0.001, 1.0, 20), 2)])
+    one, other = (each.model.settle().posterior(Q).mean() for each in (old, again))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
     assert old.status()["known"] == pytest.approx(again.status()["known"], abs=1e-3)
+    assert old.ask()["eye"] in {"left", "right"}
 
 
 def test_levels_of_a_model_that_was_given():

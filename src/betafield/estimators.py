@@ -106,9 +106,9 @@ class SmoothBetaClassifier(Answers, Teachable, ClassifierMixin, BaseEstimator):
         Number of trials seen, t; the sum of the weights.
     weights_ : structured array
         The components in use, in order of decreasing `weight`. For a process: its `link`, the
-        `units` of the features, the feature whose `levels` have their own effects, whether it is
-        `additive` (a sum of functions of one feature each), and its `length_scales` as fractions
-        of the domain. For windows of residuals: how distances are
+        `units` of the features, the feature whose `levels` have their own effects, its `form`
+        ("free", "additive": a sum of functions of one feature each, or "quadratic"), and its
+        `length_scales` as fractions of the domain. For windows of residuals: how distances are
         scaled, the categories whose `levels` they keep apart, the width, and `tau`, the variance
         of what the process misses within them. For the paper's windows: the `width` and, if it
         was learned, its leave-one-out `score`.

@@ -21,7 +21,7 @@ from betafield.components import (
 from betafield.field import Field
 from betafield.observed import Observed, feature_names, observed, require_model
 from betafield.smooth import SmoothField
-from betafield.weighed import additive
+from betafield.weighed import share_of
 
 if TYPE_CHECKING:
     from betafield.estimators import SmoothBetaClassifier
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 # Below the first weight, components are not mentioned; from the second on, the wording is certain.
 # A priori, all windows together have half of the weight.
 SLIGHT, SURE = 0.2, 0.5
+# What is said of a process's form.
+FORMS = {
+    "additive": "the features act independently: the effect of one does not depend on the others",
+    "quadratic": "the field is a polynomial of second degree",
+}
 # With more levels than this, the levels of a category are not described in words.
 MOST_TOLD = 200
 # The reach of windows is described along at most this many features.
@@ -72,7 +77,7 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
         ),
         *_of_wraps(model, field),
         *_of_units(model, field),
-        *_of_sums(field),
+        *_of_forms(field),
         *_of_levels(model, field),
         *_of_groups(field),
         *_of_windows(model, field),
@@ -80,14 +85,17 @@ def told(model: SmoothBetaClassifier) -> list[Sentence]:
     ]
 
 
-def _of_sums(field: SmoothField) -> list[Sentence]:
-    """Return a sentence if features seem to act independently of each other."""
-    share = additive(field.smooth[0], field.serving[0][0])
-    if share < SLIGHT:
-        return []
-    verb = "act" if share >= SURE else "may act"
-    effect = "in log-odds or probability, the effect of one does not depend on the others"
-    return [_said(f"the features {verb} independently: {effect} (weight {share:.2g})")]
+def _of_forms(field: SmoothField) -> list[Sentence]:
+    """Return sentences about simpler forms that the field seems to have."""
+    every = {form: share_of(form, field.smooth[0], field.serving[0][0]) for form in FORMS}
+    return [
+        _said(
+            f"{'' if share >= SURE else 'perhaps, '}in log-odds or probability, {FORMS[form]} "
+            f"(weight {share:.2g})"
+        )
+        for form, share in every.items()
+        if share >= SLIGHT
+    ]
 
 
 def _said(text: str) -> Sentence:

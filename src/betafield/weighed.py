@@ -26,7 +26,7 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
         ("link", "U13"),
         ("units", "U64"),
         ("levels", "U64"),
-        ("additive", np.bool_),
+        ("form", "U9"),
         ("length_scales", np.float64, (d,)),
         ("stretch", np.float64, (d,)),
         ("width", np.float64),
@@ -44,22 +44,22 @@ def records(smooth: Smooth, found: Found, features: Features) -> Records:
             levels = ", ".join(str(names[a]) for a in features.categories.columns)
         lengths = np.full(d, np.nan)
         lengths[features.numeric] = fit.lengths
-        told = ("process", one.link, _units(one.scale), levels, one.is_additive, lengths)
+        told = ("process", one.link, _units(one.scale), levels, one.form, lengths)
         rows.append((*told, *nothing, rest * share))
     first = _units(found.components[0].scale)
     for window in smooth.windows:
         stretch, apart = np.full(d, np.nan), stretched_apart(window.stretch, features)
         stretch[features.numeric] = window.stretch[: len(features.numeric)]
         levels = ", ".join(str(names[a]) for a in apart)
-        rows.append(("windows", "logit", first, levels, False, nothing[0], stretch, *window[1:4]))
+        rows.append(("windows", "logit", first, levels, "", nothing[0], stretch, *window[1:4]))
     table = np.array([row for row in rows if row[-1] > 0.0], dtype=kinds)
     return table[np.argsort(-table["weight"], kind="stable")]
 
 
-def additive(smooth: Smooth, found: Found) -> float:
-    """Return the share of processes that are sums of functions of one feature each."""
+def share_of(form: str, smooth: Smooth, found: Found) -> float:
+    """Return the share of processes of this form."""
     components = found.components[:: max(len(smooth.nodes), 1)]
-    return float(smooth.by_component @ [one.is_additive for one in components])
+    return float(smooth.by_component @ [one.form == form for one in components])
 
 
 def stretched_apart(stretch: Floats, features: Features) -> tuple[int, ...]:

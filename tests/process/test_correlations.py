@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from betafield.process.basis import ADDITIVE, QUADRATIC
 from betafield.process.correlations import CORRELATIONS, correlated, likeliest
 from betafield.process.finding import Asked, search
 from betafield.process.fit import fit
@@ -54,9 +55,10 @@ def test_the_likeliest_correlation_is_that_with_the_most_evidence(rho):
     assert abs(found - rho) <= 0.6 * rho
 
 
-def test_an_additive_process_stays_one_at_every_correlation():
+@pytest.mark.parametrize("form", [ADDITIVE, QUADRATIC])
+def test_a_process_keeps_its_form_at_every_correlation(form):
     rng = np.random.default_rng(1)
     n = rng.integers(1, 9, 40)
     rows = gather(rng.random((40, 3)), n, rng.integers(0, n + 1))
-    first = fit(rows, LOGIT, is_additive=True)
-    assert all(each.problem.prior.is_additive for each in correlated(first))
+    first = fit(rows, LOGIT, form=form)
+    assert {each.problem.prior.form for each in correlated(first)} == {form}

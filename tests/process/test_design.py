@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from betafield.process.basis import MOST, MOST_DENSE, Prior, basis
+from betafield.process.basis import (
+    ADDITIVE,
+    FORMS,
+    FREE,
+    MOST,
+    MOST_DENSE,
+    QUADRATIC,
+    Prior,
+    basis,
+)
 from betafield.process.design import Dense, design, matrix
 
 thetas = st.tuples(
@@ -15,9 +24,9 @@ thetas = st.tuples(
 )
 
 
-def at(theta, trials=300.0, smoothness=None, is_additive=False):
+def at(theta, trials=300.0, smoothness=None, form=FREE):
     sigma, lengths = theta
-    prior = Prior(1.0, trials, smoothness, is_additive=is_additive)
+    prior = Prior(1.0, trials, smoothness, form=form)
     return basis(np.array([sigma, *lengths]), prior)
 
 
@@ -27,9 +36,9 @@ def plain_matrix(functions, x):
     return np.cos(box[:, None, :] * functions.J).prod(axis=2) * functions.root
 
 
-@given(thetas, st.booleans(), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_sums_of_cosines_are_the_dense_products(theta, is_additive, count, seed):
-    functions = at(theta, is_additive=is_additive)
+@given(thetas, st.sampled_from(FORMS), st.integers(1, 200), st.integers(0, 2**32 - 1))
+def test_sums_of_cosines_are_the_dense_products(theta, form, count, seed):
+    functions = at(theta, form=form)
     rng = np.random.default_rng(seed)
     x = rng.random((count, len(theta[1])))
     P, phi = plain_matrix(functions, x), design(functions, x)
@@ -110,7 +119,7 @@ def test_prior_covariance_is_the_kernel_between_mirrors(lengths):
 
 @pytest.mark.parametrize("lengths", [[0.4, 0.7, 0.3], [0.5, 1.5, 0.8, 3.0, 0.4]])
 def test_prior_covariance_of_an_additive_process_is_the_sum_of_kernels(lengths):
-    functions = at((np.log(1.3), np.log(lengths)), 1e9, is_additive=True)
+    functions = at((np.log(1.3), np.log(lengths)), 1e9, form=ADDITIVE)
     x = np.random.default_rng(5).random((30, len(lengths)))
     P = plain_matrix(functions, x)
     # Every kernel brings a share of the constant, of which one is kept.
@@ -123,9 +132,21 @@ def test_prior_covariance_of_an_additive_process_is_the_sum_of_kernels(lengths):
 
 
 def test_an_additive_process_has_no_function_of_two_features():
-    functions = at((0.0, np.log([0.4] * 5)), is_additive=True)
+    functions = at((0.0, np.log([0.4] * 5)), form=ADDITIVE)
     assert np.count_nonzero(functions.J, axis=1).max() == 1
     assert {*np.flatnonzero(functions.J.any(axis=0))} == {*range(5)}
+
+
+@pytest.mark.parametrize("lengths", [[0.4, 0.7], [0.5, 1.5, 3.0]])
+def test_prior_covariance_of_a_quadratic_process_is_the_taylor_series_of_the_kernel(lengths):
+    functions = at((np.log(1.3), np.log(lengths)), form=QUADRATIC)
+    x = np.random.default_rng(6).random((30, len(lengths)))
+    # Squares are cosines of a double angle, which are −1 in the middle.
+    middle = np.full((1, len(lengths)), 0.5)
+    P, z = plain_matrix(functions, x) - plain_matrix(functions, middle), (x - 0.5) / lengths
+    z = z @ z.T
+    expected = 1.3**2 * (z + 0.5 * z**2)
+    np.testing.assert_allclose(P @ P.T, expected, atol=0.05 * np.abs(expected).max())
 
 
 def test_prior_covariance_of_matern():
@@ -138,8 +159,8 @@ def test_prior_covariance_of_matern():
 
 @pytest.mark.parametrize(
     "prior",
-    [Prior(1.0, 400.0), Prior(1.0, 400.0, 2.5), Prior(1.0, 400.0, is_additive=True)],
-    ids=["squared exponential", "Matérn", "additive"],
+    [Prior(1.0, 400.0, 2.5), *(Prior(1.0, 400.0, form=form) for form in FORMS)],
+    ids=["Matérn", *FORMS],
 )
 def test_slope_is_that_of_the_log_variances(prior):
     theta = np.array([0.4, np.log(0.31), np.log(0.77), np.log(1.2)])

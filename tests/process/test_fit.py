@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from betafield.process.basis import Prior
+from betafield.process.basis import ADDITIVE, FREE, QUADRATIC, Prior
 from betafield.process.fit import (
     LARGEST,
     LEARNED_FROM,
@@ -114,6 +114,11 @@ def test_the_best_optimum_is_found_beside_a_strong_feature(seed):
     assert max(f.objective for f in found) > best - 1.0  # another one is 7 nats behind
 
 
+def share_of(form, fits):
+    """Return the weight of processes of a form."""
+    return weights(fits) @ [each.problem.prior.form == form for each in fits]
+
+
 def adding(t, d, seed, interaction=0.0):
     """Return points and outcomes of a field that adds waves, and a product of two features."""
     rng = np.random.default_rng([seed, t, d])
@@ -128,26 +133,47 @@ def adding(t, d, seed, interaction=0.0):
 
 @pytest.mark.parametrize("d", [3, 6])
 def test_a_field_that_adds_features_is_found_to_be_additive(d):
-    x, y, f = adding(600, d, 1)
-    rows = rows_of(x, y)
-    fits = fit_links(rows)
-    is_additive = np.array([each.problem.prior.is_additive for each in fits])
-    assert weights(fits) @ is_additive > 0.8
-    alone = fits[0]  # the first one fitted, which is free
-    truth = expit(f)
-    ours = mean([surface(each) for each in fits], weights(fits), [x] * len(fits))
-    free = mean([surface(alone)], np.ones(1), [x])
-    assert np.mean((ours - truth) ** 2) < np.mean((free - truth) ** 2)
+    ours, free, fits = beside_free(*adding(600, d, 1))
+    assert share_of(ADDITIVE, fits) > 0.8
+    assert ours < free
 
 
 def test_a_product_of_features_is_not_additive():
     x, y, _ = adding(600, 3, 1, interaction=25.0)
     fits = fit_links(rows_of(x, y))
-    assert not any(each.problem.prior.is_additive for each in fits)
+    assert share_of(ADDITIVE, fits) == 0.0
+
+
+def beside_free(x, y, f):
+    """Return mean squared errors of all processes, and of the free one alone; and all of them."""
+    fits = fit_links(rows_of(x, y))
+    alone, truth = fits[0], expit(f)  # the first one fitted is free
+    ours = mean([surface(each) for each in fits], weights(fits), [x] * len(fits))
+    free = mean([surface(alone)], np.ones(1), [x])
+    return np.mean((ours - truth) ** 2), np.mean((free - truth) ** 2), fits
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_field_of_second_degree_is_found_to_be_one(d):
+    rng = np.random.default_rng([2, d])
+    x = rng.random((2_000, d))
+    u = x - 0.5
+    f = 9.0 * u[:, 0] * u[:, 1] - 5.0 * u[:, -1] ** 2 + 0.5
+    ours, free, fits = beside_free(x, (rng.random(len(x)) < expit(f)).astype(np.int64), f)
+    assert share_of(QUADRATIC, fits) > 0.5
+    assert ours < free
+
+
+def test_waves_are_not_of_second_degree():
+    rng = np.random.default_rng(3)
+    x = rng.random((600, 2))
+    y = rng.random(600) < expit(2.0 * np.sin(7.0 * x).sum(axis=1))
+    assert share_of(QUADRATIC, fit_links(rows_of(x, y.astype(np.int64)))) == 0.0
 
 
 def test_optima_between_which_trials_do_not_decide_are_both_kept():
-    found = fit_links(rising_and_waving(900, 0), (LOGIT,))
+    fits = fit_links(rising_and_waving(900, 0), (LOGIT,))
+    found = tuple(f for f in fits if f.problem.prior.form == FREE)
     assert len(found) == 2
     assert weights(found).min() > 0.05
     assert np.ptp(np.log([f.lengths[1] for f in found])) > 1.0

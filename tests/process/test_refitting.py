@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
+from betafield.process.basis import ADDITIVE, FREE
 from betafield.process.model import Sums, find
 from betafield.process.refitting import refitted
 
@@ -18,12 +19,12 @@ def nearly_additive(t, seed):
 
 
 def kinds_of(found):
-    return {(one.link, one.is_additive) for one in found.components}
+    return {(one.link, one.form) for one in found.components}
 
 
-def test_additive_processes_and_others_are_both_kept():
+def test_processes_of_different_forms_are_kept_as_such():
     found = find(nearly_additive(500, 0), CUBE)
-    assert {one.is_additive for one in found.components} == {False, True}
+    assert {FREE, ADDITIVE} <= {one.form for one in found.components}
     again = refitted(nearly_additive(600, 1), CUBE, found)
     assert kinds_of(again) == kinds_of(found)
     old, new = (np.array([one.theta for one in each.components]) for each in (found, again))

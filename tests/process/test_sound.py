@@ -25,7 +25,13 @@ def test_correlations_that_cannot_be_used_are_refused(correlation):
         require_sound(found(correlation=correlation), 2)
 
 
-def test_an_additive_process_has_one_kernel():
-    require_sound(found(is_additive=True), 2)
+def test_a_quadratic_process_has_one_kernel():
+    require_sound(found(form="quadratic"), 2)
     with pytest.raises(ValueError, match="is not a process"):
-        require_sound(found(is_additive=True, smoothness=2.5), 2)
+        require_sound(found(form="quadratic", smoothness=2.5), 2)
+
+
+@pytest.mark.parametrize("form", ["additive", "cubic", ""])
+def test_forms_that_two_features_cannot_have_are_refused(form):
+    with pytest.raises(ValueError, match="is not a process"):
+        require_sound(found(form=form), 2)

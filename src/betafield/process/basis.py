@@ -14,8 +14,17 @@ larger by 4s², s the link's scale. Only functions with
 
 are kept, which t trials could distinguish from 0, and only the lowest if there are too many.
 
-An additive process is a sum of functions of one feature each: only j with at most one frequency
-above 0 are kept, and the sum in D is over these (in the limit, −log of it stands for the last sum).
+This form of a process is free. An additive one is a sum of functions of one feature each: only j
+with at most one frequency above 0 are kept, and the sum in D is over these (in the limit, −log of
+it stands for the last sum). A quadratic one is the Taylor polynomial of a free one about the middle
+of the domain, with the kernel
+
+    σ² (1 + z + z²/2),   z = Σ_a (x_a − ½)(y_a − ½)/ℓ_a².
+
+On the largest box the cosines of total frequency ≤ 2 nearly are these monomials, so with
+c = π/(1 + 2δ)
+
+    D_j = σ² Π_a w_{j_a} (c ℓ_a)^(−2 j_a),   w = (1, 1, ⅛).
 
 A feature may have levels with independent effects of variance τ²: one function per level is
 appended, 1 at that level and 0 elsewhere, and θ ends in log τ. Columns of categories have such
@@ -53,6 +62,9 @@ HIGHEST_DENSE = 8
 HIGHEST_ADDED = 24
 # Bounds of the margin δ by which the box extends beyond the domain.
 MARGINS = (0.15, 2.0)
+# Forms of a process, and w of a quadratic one.
+FREE, ADDITIVE, QUADRATIC = FORMS = ("free", "additive", "quadratic")
+MONOMIALS = (1.0, 1.0, 0.125)
 # Prior variance of the constant, in units of the link's scale squared.
 CONSTANT = 4.0
 # Beyond this u the spectrum adds nothing to its sum.
@@ -103,8 +115,8 @@ class Prior(NamedTuple):
         Columns of categories.
     kinds : tuple of str
         Kind of each feature: a line, a circle or a coordinate of the sphere; if empty, all lines.
-    is_additive : bool
-        Whether the process is a sum of functions of one feature each.
+    form : {"free", "additive", "quadratic"}
+        Whether the process is a sum of functions of one feature each, or of second degree.
     """
 
     scale: float
@@ -113,7 +125,7 @@ class Prior(NamedTuple):
     effects: Effects | None = None
     columns: Columns = ()
     kinds: Kinds = ()
-    is_additive: bool = False
+    form: str = FREE
 
 
 class Basis(NamedTuple):
@@ -165,17 +177,19 @@ def basis(theta: Floats, prior: Prior) -> Basis:
         return _with_effects(basis(theta[:-1], prior._replace(effects=None)), theta, prior.effects)
     if prior.kinds:
         return _wrapped(theta, prior)
+    if prior.form == QUADRATIC:
+        return _quadratic(theta, prior)
     sigma, lengths = math.exp(theta[0]), np.exp(theta[1:])
     d = len(lengths)
     margin = _margin(lengths)
     steps = (np.pi * lengths / (1.0 + 2.0 * margin)) ** 2
-    if prior.is_additive:
+    if prior.form == ADDITIVE:
         total, pull = _added(steps)
         depth = max(1.0, _told(theta[0], prior) - math.log(total))
     else:
         total, pull = _normalised(steps, prior.smoothness)
         depth = _depth(theta[0], lengths, margin, prior)
-    lowest = _lowest_added if prior.is_additive else _lowest
+    lowest = _lowest_added if prior.form == ADDITIVE else _lowest
     limit = _limit(depth, d, prior.smoothness)
     J, u, is_capped = lowest(tuple(steps), limit, _most(d, prior.trials))
     weight, rate = spectrum(u, d, prior.smoothness)
@@ -184,6 +198,20 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
     D, slope = _with_constant(D, slope, prior)
     return Basis(margin, J, np.sqrt(D), slope, is_capped)
+
+
+def _quadratic(theta: Floats, prior: Prior) -> Basis:
+    """Return the basis of a process of second degree."""
+    d = len(theta) - 1
+    margin = np.full(d, MARGINS[1])
+    units = np.eye(d, dtype=np.int64)
+    pairs = [units[a] + units[b] for a in range(d) for b in range(a + 1)]
+    J = np.vstack([np.zeros(d, dtype=np.int64), units, *pairs])
+    reach = np.pi / (1.0 + 2.0 * margin) * np.exp(theta[1:])
+    D = math.exp(2.0 * theta[0]) * np.prod(np.take(MONOMIALS, J) * reach ** (-2.0 * J), axis=1)
+    slope = np.vstack([np.full(len(J), 2.0), -2.0 * J.T])
+    D, slope = _with_constant(D, slope, prior)
+    return Basis(margin, J, np.sqrt(D), slope, is_capped=False)
 
 
 def _wrapped(theta: Floats, prior: Prior) -> Basis:

@@ -34,7 +34,7 @@ from scipy.special import expit
 
 from betafield._locks import cached
 from betafield.process import cosines
-from betafield.process.basis import Basis, basis
+from betafield.process.basis import FREE, Basis, basis
 from betafield.process.curvature import Curvature
 from betafield.process.design import Design, Product, design, of_rows
 from betafield.process.fit import Fit
@@ -94,7 +94,7 @@ def companion(fit: Fit) -> Companion | None:
     rows, _, prior = fit.problem
     if rows.d > MOST_FEATURES or not rows.d or prior.effects is not None or prior.columns:
         return None
-    functions = basis(fit.theta, prior._replace(smoothness=SMOOTHNESS))
+    functions = basis(fit.theta, prior._replace(smoothness=SMOOTHNESS, form=FREE))
     phi = of_rows(functions, rows.x, float(rows.n.max(initial=0.0)))
     curvature = phi.curvature(fit.mode.reading.information)
     gain = evidence(fit.mode, phi, curvature) - fit.mode.evidence

@@ -28,7 +28,7 @@ def correlated(first: Fit) -> Iterator[Fit]:
     start, best = None, -math.inf
     for rho in CORRELATIONS:
         apart = rows._replace(correlation=rho)
-        found = fit(apart, link, start, prior.smoothness, is_additive=prior.is_additive)
+        found = fit(apart, link, start, prior.smoothness, form=prior.form)
         yield found
         start, best = found.theta, max(best, found.objective)
         if found.objective < best - HOPELESS:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from betafield.process.basis import Effects
+from betafield.process.basis import FREE, Effects
 from betafield.process.blocks import parameters
 from betafield.process.boxes import Box
 from betafield.process.correlations import correlated
@@ -168,9 +168,10 @@ def _processes(sums: Sums, asked: Asked) -> list[Process]:
 
 
 def _rougher(processes: list[Process]) -> Process:
-    """Return a Matérn process like the heaviest one."""
-    w = weights(tuple(process.fit for process in processes))
-    best = processes[int(np.argmax(w))]
+    """Return a Matérn process like the heaviest free one."""
+    free = [process for process in processes if process.fit.problem.prior.form == FREE]
+    w = weights(tuple(process.fit for process in free))
+    best = free[int(np.argmax(w))]
     start = best.fit.theta.copy()
     start[1 : 1 + len(best.fit.lengths)] += math.log(LONGER)
     problem = best.fit.problem
@@ -210,9 +211,9 @@ def _found(processes: list[Process]) -> Found:
 def _component(process: Process) -> Component:
     rows, link, prior = process.fit.problem
     effect = None if prior.effects is None else prior.effects.feature
-    theta, scale, is_additive = process.fit.theta, process.scale, prior.is_additive
+    theta, scale = process.fit.theta, process.scale
     return Component(
-        link.name, prior.smoothness, theta, scale, effect, rows.correlation, is_additive
+        link.name, prior.smoothness, theta, scale, effect, rows.correlation, prior.form
     )
 
 

@@ -6,8 +6,8 @@ get a long ℓ; 4 above with four or more features, of which most may be irrelev
 Laplace's log evidence plus the log prior, is maximised by damped Newton steps with the gradient and
 information of `laplace`, from the best of a few starting length scales. With two or three features,
 another optimum is sought wherever the length scale of a feature is long. The second link starts at
-the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ. With three features
-or more, one process is additive, a sum of functions of one feature each (`basis`).
+the optima of the first; weights are ∝ e^objective |H|^½, H the covariance of θ. With two or three
+features one process is quadratic, and with three or more one is additive (`basis`).
 
 With four or more features, θ is estimated from at most 3,000 rows, chosen by a hash of their
 coordinates; the final mode uses all rows.
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear, wrapped
-from betafield.process.basis import Effects, Prior
+from betafield.process.basis import ADDITIVE, FREE, QUADRATIC, Effects, Prior
 from betafield.process.blocks import mixed, parameters
 from betafield.process.laplace import FINE, ROUGH, Mode, Slopes, mode, sloped
 from betafield.process.links import LINKS, Link
@@ -53,9 +53,10 @@ HOPELESS, GLANCE = 20.0, 3
 # is less than BEHIND nats behind, and is a new one if θ differs by more than SAME.
 MOST_PROBED, SHORTER, LONG = 3, math.log(0.4), math.log(0.8)
 PROMISING, BEHIND, SAME = 8.0, 5.0, 0.3
-# With FEWEST_ADDED features or more, an additive field is tried. It is e^−UNLIKELY times as likely
-# as any other before the trials: few of them do not show what else there is.
-FEWEST_ADDED, UNLIKELY = 3, 2.0
+# The fewest and the most features with which a form is tried beside a free process, and the log of
+# how much less likely it is before the trials: few of them do not show what else there is.
+FEATURES = {QUADRATIC: (2, 3), ADDITIVE: (3, math.inf)}
+UNLIKELY = 2.0
 # Newton steps: their number and length at most, the gain below which to stop, and the loss to
 # ignore, because the objective jumps a little when basis functions enter or leave.
 STEPS, LONGEST_STEP, WORTH, SLACK = 12, 1.2, 0.02, 1e-3
@@ -106,9 +107,9 @@ class Problem(NamedTuple):
         return np.where(theta > self.centre, above, below) ** -2.0
 
     def log_prior(self, theta: Floats) -> float:
-        """Return the log prior density of θ, of unknown rates and of an additive field."""
+        """Return the log prior density of θ, of unknown rates and of the form of the field."""
         away = self.precision(theta) * (theta - self.centre) ** 2
-        given = -UNLIKELY if self.prior.is_additive else 0.0
+        given = 0.0 if self.prior.form == FREE else -UNLIKELY
         return self.rows.share + given - 0.5 * float(np.sum(away))
 
 
@@ -165,7 +166,7 @@ def fit(
     smoothness: float | None = None,
     effects: Effects | None = None,
     steps: int = STEPS,
-    is_additive: bool = False,
+    form: str = FREE,
 ) -> Fit:
     """Return a process under one link, with the hyper-parameters that maximise the objective.
 
@@ -173,7 +174,7 @@ def fit(
     """
     effects = groups(rows) if rows.is_grouped else effects
     trials = float(rows.n.sum())
-    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds, is_additive)
+    prior = Prior(link.scale, trials, smoothness, effects, rows.columns, rows.kinds, form)
     problem = Problem(rows, link, prior)
     few = problem._replace(rows=sampled(rows))
     near = None
@@ -207,7 +208,7 @@ def fit_links(
     rare events get the first link only.
     """
     first = fit(rows, links[0]) if first is None else first
-    fits = _optima(first) + _additive(first)
+    fits = _optima(first) + _of_forms(first)
     few = links[1:] if rows.events >= FEW_EVENTS else ()
     fits += [_under(link, each) for link in few for each in tuple(fits)]
     return _distinct(fits)
@@ -216,16 +217,17 @@ def fit_links(
 def _under(link: Link, first: Fit) -> Fit:
     """Return a fit like the first under another link."""
     rows, _, prior = first.problem
-    return fit(rows, link, _moved(first, link), is_additive=prior.is_additive)
+    return fit(rows, link, _moved(first, link), form=prior.form)
 
 
-def _additive(free: Fit) -> list[Fit]:
-    """Return an additive fit beside one that is not, if it is not far behind."""
+def _of_forms(free: Fit) -> list[Fit]:
+    """Return fits of other forms beside a free one that are not far behind."""
     rows, link, _ = free.problem
-    if rows.d < FEWEST_ADDED or rows.kinds:
+    if rows.kinds or rows.columns:
         return []
-    found = fit(rows, link, is_additive=True)
-    return [found] if found.objective > free.objective - PROMISING else []
+    tried = [form for form, (least, most) in FEATURES.items() if least <= rows.d <= most]
+    found = [fit(rows, link, form=form) for form in tried]
+    return [each for each in found if each.objective > free.objective - PROMISING]
 
 
 def _optima(first: Fit) -> list[Fit]:
@@ -275,7 +277,7 @@ def _distinct(fits: list[Fit]) -> tuple[Fit, ...]:
 def _are_alike(one: Fit, other: Fit) -> bool:
     """Return whether fits differ in their hyper-parameters at most."""
     (_, link, prior), (_, its, own) = one.problem, other.problem
-    return link is its and prior.is_additive == own.is_additive
+    return link is its and prior.form == own.form
 
 
 def weights(fits: tuple[Fit, ...]) -> Floats:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from betafield.process.basis import FREE
+
 Floats = npt.NDArray[np.float64]
 
 NONE = np.zeros(0)
@@ -31,8 +33,8 @@ class Component(NamedTuple):
         features.
     correlation : float
         ρ, the correlation between any two trials of a row.
-    is_additive : bool
-        Whether the process is a sum of functions of one feature each.
+    form : {"free", "additive", "quadratic"}
+        Whether the process is a sum of functions of one feature each, or of second degree.
     """
 
     link: str
@@ -41,7 +43,7 @@ class Component(NamedTuple):
     scale: tuple[str, ...] = ()
     effect: int | None = None
     correlation: float = 0.0
-    is_additive: bool = False
+    form: str = FREE
 
 
 class Window(NamedTuple):

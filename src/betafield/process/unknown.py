@@ -265,7 +265,7 @@ def problem(rows: Rows, component: Component) -> Problem:
     rows = rows._replace(correlation=component.correlation)
     trials = float(rows.n.sum())
     prior = Prior(link.scale, trials, component.smoothness, None, rows.columns, rows.kinds)
-    prior = prior._replace(is_additive=component.is_additive)
+    prior = prior._replace(form=component.form)
     if rows.is_grouped:
         prior = prior._replace(effects=groups(rows))
     elif component.effect is not None:
