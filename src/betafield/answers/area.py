@@ -37,7 +37,7 @@ from betafield.posteriors.base import blocks
 from betafield.posteriors.contrasts import Difference, Pair
 from betafield.posteriors.latent import moments
 from betafield.process import averages, law, linear
-from betafield.process.companion import Companion, raising
+from betafield.process.companion import raising
 from betafield.process.design import Design, design, pooled
 from betafield.process.draws import Fields
 from betafield.process.found import Window
@@ -292,8 +292,8 @@ class Part(NamedTuple):
         Its basis functions at the points.
     rho : array of shape (m,)
         How near the points are to the domain.
-    companion : Companion or None
-        Its rougher companion.
+    raised : array of shape (m,) or float
+        How much its rougher companion raises the deviation of f.
     """
 
     surface: Surface
@@ -305,7 +305,7 @@ class Part(NamedTuple):
     scale: Floats
     phi: Design
     rho: Floats
-    companion: Companion | None
+    raised: Floats | float
 
 
 class Asked(NamedTuple):
@@ -344,8 +344,8 @@ def _parts(smooth: Smooth, beliefs: Beliefs) -> list[Part]:
         scale = np.maximum(p * (1.0 - p), 1e-4) / np.maximum(rise, 1e-300)
         off = log_odds(mean) - f_mean
         phi, rho = design(surface.basis, x), law.nearness(x, surface.lengths)
-        rougher = smooth.companions.get(int(i))
-        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho, rougher))
+        raised = raising(smooth.companions.get(int(i)), surface.wide, phi, x)
+        found.append(Part(surface, float(share), x, mean, slope, off, scale, phi, rho, raised))
     return found
 
 
@@ -393,7 +393,7 @@ def _windows(beliefs: Beliefs) -> list[tuple[Floats, Floats]]:
 def _of_process(part: Part, moves: Floats) -> Floats:
     """Return the covariance (a, a) of Σ moves · f."""
     surface, rho = part.surface, part.rho
-    factor = rho * _shrunk(part) * raising(part.companion, surface.wide, part.phi, part.x)
+    factor = rho * _shrunk(part) * part.raised
     a = np.stack([part.phi.adjoint(each) for each in moves * factor])
     if isinstance(surface.wide, Spread):
         turned = np.stack([surface.wide.times(each) for each in a])

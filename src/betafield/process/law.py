@@ -99,11 +99,11 @@ class Latent(NamedTuple):
     wide: Floats
 
 
-def surface(fit: Fit) -> Surface:
-    """Return the parts of a fit that queries need."""
+def surface(fit: Fit, is_exact: bool = True) -> Surface:
+    """Return the parts of a fit that queries need, under contexts with exact moments or without."""
     mode, link = fit.mode, fit.problem.link
     b, S = mode.b + shift(fit), fit.slopes.S
-    if can_be_sampled(fit):
+    if is_exact and can_be_sampled(fit):
         mean, S = moments(fit)
         b = 0.5 * (mode.b + mean)
     variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)

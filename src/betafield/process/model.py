@@ -132,8 +132,9 @@ class Smooth:
 
     @cached
     def surfaces(self) -> list[Surface]:
-        """The parts of the fits that queries need."""
-        return [law.surface(fit) for fit in self.fits]
+        """The parts of the fits that queries need; negligible ones take no time."""
+        kept, _ = law.counted(self.weights)
+        return [law.surface(fit, i in kept) for i, fit in enumerate(self.fits)]
 
     @cached
     def companions(self) -> dict[int, Companion]:
