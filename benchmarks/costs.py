@@ -6,6 +6,8 @@ Set OPENBLAS_NUM_THREADS=1: seconds are of the processor, the best of several.
 - posterior: mean, and mean with 95 % interval, at 10⁴ places per place; 10⁵ trials.
 - memory: the highest resident memory during a fit of 10⁷ trials in 2-D, less what was resident
   before, against the bytes of X and y; in a process of its own.
+- asks: the next trial of an `Experiment` in 2-D whose model has 10³ and 10⁵ trials, after a `tell`;
+  the median.
 - first: a process of its own from its start to the first interval, with numba's cache empty, then
   full.
 """
@@ -14,13 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from field import points
 from functions import ALL, Floats, Ints
 from report import Row, Target, fresh, processor, refuse_unless, run
 
 from betafield import SmoothBetaClassifier
+from betafield.decisions import Everywhere, Experiment, Trial
 
 RESULTS = Path("out") / "costs.json"
 CHOSEN = {1: "oscillating-1", 2: "wave-2", 3: "smooth-3"}
@@ -29,6 +34,7 @@ LIMITS = {
     2: {10**3: 0.2, 10**4: 0.6, 10**6: 5.0},
     3: {10**3: 0.6, 10**4: 1.5, 10**6: 12.0},
 }
+ASKS = {10**3: Target(30.0, 10.0), 10**5: Target(10.0, 3.0)}  # ms
 ANSWERS = {1: (10.0, 30.0), 2: (15.0, 50.0), 3: (30.0, 80.0)}  # µs: mean, with interval
 
 
@@ -38,10 +44,11 @@ class Sizes:
     repeats: int
     asked_at: int
     memory: int
+    asks: int
 
 
-FULL = Sizes((10**3, 10**4, 10**6), 3, 10**5, 10**7)
-QUICK = Sizes((10**3,), 1, 10**4, 10**5)
+FULL = Sizes((10**3, 10**4, 10**6), 3, 10**5, 10**7, 60)
+QUICK = Sizes((10**3,), 1, 10**4, 10**5, 10)
 
 
 def trials(d: int, t: int) -> tuple[Floats, Ints]:
@@ -93,6 +100,28 @@ def memory(sizes: Sizes) -> Iterator[Row]:
     yield Row(name, found["extra"] / found["data"], "×", Target(3.0), numbers, "B")
 
 
+def asks(sizes: Sizes) -> Iterator[Row]:
+    for t, target in ASKS.items():
+        taken = list(asked(t, sizes.asks))
+        numbers = {"longest": max(taken), "mean": sum(taken) / len(taken)}
+        name = f"an ask after a tell, 2-D, t={t:,}"
+        yield Row(name, 1e3 * median(taken), " ms", target, numbers)
+
+
+def asked(t: int, times: int) -> Iterator[float]:
+    """Yield the seconds of asks, each after a tell; the first, which learns, is not among them."""
+    function, rng = next(f for f in ALL if f.name == CHOSEN[2]), np.random.default_rng(0)
+    model = SmoothBetaClassifier(bounds=[(0, 1), (0, 1)]).fit(*trials(2, t))
+    experiment = Experiment({"a": (0, 1), "b": (0, 1)}, Everywhere(), model, random_state=0)
+    trial = experiment.ask()
+    for _ in range(times):
+        at = np.array([[trial["a"], trial["b"]]])
+        experiment.tell(trial, bool(rng.random() < function(at)[0]))
+        kept: list[Trial] = []
+        yield processor(lambda kept=kept: kept.append(experiment.ask()))
+        trial = kept[0]
+
+
 def first(_: Sizes) -> Iterator[Row]:
     for d in (1, 2):
         with TemporaryDirectory() as cache:
@@ -107,7 +136,7 @@ if __name__ == "__main__":
     run(
         "SmoothBetaClassifier(): processor time and memory",
         __doc__,
-        {"fit": fit, "posterior": posterior, "memory": memory, "first": first},
+        {"fit": fit, "posterior": posterior, "memory": memory, "asks": asks, "first": first},
         FULL,
         QUICK,
         RESULTS,

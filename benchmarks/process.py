@@ -246,7 +246,7 @@ def refitted(rows, fits, ways, window, i):
 def _alike(f, rows):
     """Return a process of the same kind, fitted to other rows from its hyper-parameters."""
     _, link, prior = f.problem
-    return fit(rows, link, f.theta, is_additive=prior.is_additive)
+    return fit(rows, link, f.theta, form=prior.form)
 
 
 def main():
