@@ -6,7 +6,7 @@ and rows are sorted, so rows are a function of the sums by place: they depend ne
 of the trials nor on their batches.
 
 Beyond 256 / 1,600 / 3,000 places in one, two and three dimensions, rows are the cells of a grid
-(256, 40², 16³). A cell is located at the mean of its trials, from integer sums of coordinates.
+(256, 40², 20³). A cell is located at the mean of its trials, from integer sums of coordinates.
 Levels of a feature can be kept apart, whatever the grid. Contexts share a cell only if they are
 equal or, if there are more than 16, equal when rounded to a sixteenth.
 
@@ -83,7 +83,7 @@ class Cut(NamedTuple):
 
 
 # Grids for the fit of a process, and for the residuals that windows sum.
-COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16}, 1 << 15)
+COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 20}, 1 << 15)
 FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40}, 1 << 17)
 # The grid for trials in groups, each cell within one group.
 GROUPED = Grid({1: 20_000, 2: 20_000, 3: 20_000}, {1: 256, 2: 40, 3: 16}, 1 << 20)
