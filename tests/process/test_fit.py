@@ -16,6 +16,7 @@ from betafield.process.basis import ADDITIVE, FREE, QUADRATIC, Prior
 from betafield.process.fit import (
     LARGEST,
     LEARNED_FROM,
+    PROMISING,
     Problem,
     fit,
     fit_links,
@@ -136,6 +137,16 @@ def test_a_field_that_adds_features_is_found_to_be_additive(d):
     ours, free, fits = beside_free(*adding(600, d, 1))
     assert share_of(ADDITIVE, fits) > 0.8
     assert ours < free
+
+
+def test_what_is_far_behind_is_not_tried_under_the_second_link():
+    x, y, _ = adding(3_000, 3, 1)
+    fits = fit_links(rows_of(x, y))
+    first = [f for f in fits if f.problem.link is LOGIT]
+    least = max(f.objective for f in first) - PROMISING
+    near = {f.problem.prior.form for f in first if f.objective > least}
+    assert FREE in {f.problem.prior.form for f in first} - near
+    assert {f.problem.prior.form for f in fits if f.problem.link is not LOGIT} == near
 
 
 def test_a_product_of_features_is_not_additive():

@@ -140,6 +140,20 @@ def test_levels_stay_levels_to_the_last_bit(d):
     assert len(rows.x) < t
 
 
+def test_many_trials_of_three_features_get_narrower_cells():
+    assert [COARSE.side(3, t) for t in (1, 1e4, 1e5, 1e6, 1e12)] == [16, 16, 19, 24, 24]
+    assert [COARSE.side(d, 1e12) for d in (1, 2)] == [256, 40]
+    assert FINE.side(3, 1e12) == 40
+    rng = np.random.default_rng(10)
+    x, y = rng.random((5_000, 3)), rng.integers(0, 2, 5_000)
+    for n, side in ((1, 16), (400, 24)):
+        rows = gather(x, np.full(5_000, n), n * y)
+        assert len(rows.x) == len(np.unique(np.floor(side * x), axis=0))
+        assert rows.n.sum() == 5_000 * n
+    halves = gather(x, np.full(5_000, 800), 800 * y, unit=0.5)
+    assert len(halves.x) == len(np.unique(np.floor(24 * x), axis=0))
+
+
 def test_cells_leave_room_for_levels():
     few, many = np.linspace(0, 1, 365), np.linspace(0, 1, 512)
     assert FINE.cut(2, (few, None)).sides == (365, 192)

@@ -204,14 +204,15 @@ def fit_links(
 ) -> tuple[Fit, ...]:
     """Return the processes under every link, one per optimum of the hyper-parameters.
 
-    `first` is a fit under the first link, if known. Other links start at the optima of the first;
-    rare events get the first link only.
+    `first` is a fit under the first link, if known. Other links start at the optima of the first
+    that are not far behind; rare events get the first link only.
     """
     first = fit(rows, links[0]) if first is None else first
     fits = _optima(first) + _of_forms(first)
+    least = max(each.objective for each in fits) - PROMISING
+    near = [each for each in fits if each.objective > least]
     few = links[1:] if rows.events >= FEW_EVENTS else ()
-    fits += [_under(link, each) for link in few for each in tuple(fits)]
-    return _distinct(fits)
+    return _distinct(fits + [_under(link, each) for link in few for each in near])
 
 
 def _under(link: Link, first: Fit) -> Fit:

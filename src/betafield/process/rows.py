@@ -6,9 +6,10 @@ and rows are sorted, so rows are a function of the sums by place: they depend ne
 of the trials nor on their batches.
 
 Beyond 256 / 1,600 / 3,000 places in one, two and three dimensions, rows are the cells of a grid
-(256, 40², 20³). A cell is located at the mean of its trials, from integer sums of coordinates.
-Levels of a feature can be kept apart, whatever the grid. Contexts share a cell only if they are
-equal or, if there are more than 16, equal when rounded to a sixteenth.
+(256, 40², 16³; up to 24³ if there are many trials). A cell is located at the mean of its trials,
+from integer sums of coordinates. Levels of a feature can be kept apart, whatever the grid. Contexts
+share a cell only if they are equal or, if there are more than 16, equal when rounded to a
+sixteenth.
 
 Trials in groups have one more coordinate, the number of their group, in which no process is smooth.
 Rows that may be overdispersed are never merged, even if they are equal.
@@ -17,7 +18,8 @@ Rows that may be overdispersed are never merged, even if they are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -37,15 +39,26 @@ Levels = tuple["Floats | None", ...]
 class Grid(NamedTuple):
     """The most places before trials are gathered in cells, and the cells per feature.
 
-    Both are by number of features; with more features rows are always places. `whole` is the most
-    cells if levels of features are kept apart.
+    All are by number of features; with more features rows are always places. `whole` is the most
+    cells if levels of features are kept apart, and `finest` the most per feature with many trials.
     """
 
     most: dict[int, int]
     cells: dict[int, int]
     whole: int
+    finest: Mapping[int, int] = MappingProxyType({})
 
-    def cut(self, d: int, levels: Levels = ()) -> Cut:
+    def side(self, d: int, t: float) -> int:
+        """Return the cells per feature.
+
+        Where a field is steep or curved, its average over a cell is not its value at the centre: by
+        ∝ 1/side². This must fall like the posterior's deviation, ∝ t^−½.
+        """
+        fewest = self.cells[d]
+        wanted = int(PER_FOURTH_ROOT * math.sqrt(math.sqrt(t)))
+        return max(fewest, min(wanted, self.finest.get(d, fewest)))
+
+    def cut(self, d: int, levels: Levels = (), t: float = 0.0) -> Cut:
         """Return the cells of d features; those with levels have one cell per level if possible.
 
         Coordinates after the features have levels.
@@ -56,7 +69,7 @@ class Grid(NamedTuple):
             kept.pop()
         counts = {a: count for count, a in kept}
         room = self.whole / math.prod(counts.values())
-        side = self.cells[d]
+        side = self.side(d, t)
         free = len(levels) - len(counts)
         if counts and free:
             side = min(side, max(FEWEST, int(room ** (1.0 / free))))
@@ -83,10 +96,12 @@ class Cut(NamedTuple):
 
 
 # Grids for the fit of a process, and for the residuals that windows sum.
-COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 20}, 1 << 15)
+COARSE = Grid({1: 256, 2: 1_600, 3: 3_000}, {1: 256, 2: 40, 3: 16}, 1 << 15, {3: 24})
 FINE = Grid({1: 4_096, 2: 20_000, 3: 20_000}, {1: 4_096, 2: 192, 3: 40}, 1 << 17)
 # The grid for trials in groups, each cell within one group.
 GROUPED = Grid({1: 20_000, 2: 20_000, 3: 20_000}, {1: 256, 2: 40, 3: 16}, 1 << 20)
+# Cells per feature are wanted to be this times t^¼, which are 16 at 42,000 trials.
+PER_FOURTH_ROOT = 1.12
 # Fewest cells per feature, if the levels of others leave little room.
 FEWEST = 8
 # Up to FEW distinct contexts are kept apart exactly; more are rounded to steps of 1/STEPS.
@@ -203,7 +218,8 @@ def gather(
     step = long if is_long else len(x)
     d = x.shape[1] - is_grouped
     most = grid.most.get(d, np.inf)
-    cut = grid.cut(d, levels) if d in grid.cells else Cut((), ())
+    t = float(trials.sum()) * unit
+    cut = grid.cut(d, levels, t) if d in grid.cells else Cut((), ())
     places: list[Rows] = []
     sums: list[CellSums] = []
     for start in range(0, len(x), max(step, 1)):
