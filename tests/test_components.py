@@ -115,6 +115,7 @@ def test_a_field_of_second_degree_is_told():
     assert model.weights_["form"][0] == "quadratic"
     (sentence,) = (each for each in said(model) if "second degree" in each)
     assert sentence.startswith("in log-odds or probability, the field is a polynomial")
+    assert model.length_scales_.min() > 0.99
 
 
 def test_few_trials_say_nothing_of_jumps():

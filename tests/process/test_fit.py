@@ -175,6 +175,18 @@ def test_a_field_of_second_degree_is_found_to_be_one(d):
     assert ours < free
 
 
+def test_a_polynomial_reaches_over_the_whole_domain():
+    rng = np.random.default_rng(4)
+    x = rng.random((3_000, 2))
+    y = rng.random(3_000) < expit(9.0 * (x[:, 0] - 0.5) * (x[:, 1] - 0.5) + 0.2 * x[:, 1])
+    found = fit(rows_of(x, y.astype(np.int64)), LOGIT, form=QUADRATIC)
+    assert np.exp(found.theta[1:]).min() < 0.6
+    assert found.lengths.min() == pytest.approx(1.0)
+    assert found.lengths[0] / found.lengths[1] == pytest.approx(
+        np.exp(-np.diff(found.theta[1:])[0])
+    )
+
+
 def test_waves_are_not_of_second_degree():
     rng = np.random.default_rng(3)
     x = rng.random((600, 2))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
@@ -85,6 +85,7 @@ def test_the_slope_of_the_objective_is_nothing_at_the_mode(link, count, seed, lo
     assert 0.5 * slope @ np.linalg.solve(M, slope) < 1e-8
 
 
+@example(seed=186553334, link=LOGIT)  # takes about 70 steps
 @given(seed=st.integers(0, 2**32 - 1), link=st.sampled_from(LINKS))
 def test_contexts_that_outcomes_contradict_have_a_mode_too(seed, link):
     """Polynomials that rise and fall: Fisher scoring alone oscillated."""

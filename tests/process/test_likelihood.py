@@ -65,8 +65,9 @@ def test_against_power_series(link, context, f, n, share):
     assert found.information[0] == pytest.approx(n * q1 * ratio, rel=1e-9)
     information = n * q.derivative() ** 2 / (q * (1 - q))
     assert found.slope[0] == pytest.approx(float(information[1]), rel=1e-8, abs=1e-8 * abs(size))
-    # Next to 0 and 1 it is a small difference of large terms, of which rounding is left.
-    terms = abs(found.score[0]) * (abs(q2 / q1) + abs(ratio)) if q1 else 0.0
+    # Next to 0 and 1 it is a small difference of large terms, of which rounding is left, as of
+    # k − n q if they are nearly equal.
+    terms = (abs(found.score[0]) + n * q0 * abs(ratio)) * (abs(q2 / q1) + abs(ratio)) if q1 else 0.0
     rounding = 1e-8 * abs(size) + 1e-15 * terms
     assert found.observed[0] == pytest.approx(-2.0 * float(log[2]), rel=1e-8, abs=rounding)
 

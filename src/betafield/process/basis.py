@@ -147,6 +147,10 @@ class Basis(NamedTuple):
         Levels of a feature.
     layout : Layout or None
         Levels of categories.
+    kinds : tuple of str
+        Kind of each feature; if empty, all lines.
+    form : {"free", "additive", "quadratic"}
+        As in `Prior`.
     """
 
     margin: Floats
@@ -157,15 +161,11 @@ class Basis(NamedTuple):
     effects: Effects | None = None
     layout: Layout | None = None
     kinds: Kinds = ()
+    form: str = FREE
 
     def angles(self, x: Floats) -> Floats:
         """Return π (x + δ)/(1 + 2δ), with x clipped to the unit box."""
         return (clipped(x, 0.0, 1.0) + self.margin) * (np.pi / (1.0 + 2.0 * self.margin))
-
-    @property
-    def is_additive(self) -> bool:
-        """Whether there are several features, and every function is of one of them."""
-        return self.J.shape[1] > 1 and bool(np.count_nonzero(self.J, axis=1).max() <= 1)
 
 
 def basis(theta: Floats, prior: Prior) -> Basis:
@@ -197,7 +197,7 @@ def basis(theta: Floats, prior: Prior) -> Basis:
     slope = np.empty((1 + d, len(J)))
     slope[0], slope[1:] = 2.0, pull[:, None] - (J**2 * steps).T * rate
     D, slope = _with_constant(D, slope, prior)
-    return Basis(margin, J, np.sqrt(D), slope, is_capped)
+    return Basis(margin, J, np.sqrt(D), slope, is_capped, form=prior.form)
 
 
 def _quadratic(theta: Floats, prior: Prior) -> Basis:
@@ -211,7 +211,7 @@ def _quadratic(theta: Floats, prior: Prior) -> Basis:
     D = math.exp(2.0 * theta[0]) * np.prod(np.take(MONOMIALS, J) * reach ** (-2.0 * J), axis=1)
     slope = np.vstack([np.full(len(J), 2.0), -2.0 * J.T])
     D, slope = _with_constant(D, slope, prior)
-    return Basis(margin, J, np.sqrt(D), slope, is_capped=False)
+    return Basis(margin, J, np.sqrt(D), slope, is_capped=False, form=QUADRATIC)
 
 
 def _wrapped(theta: Floats, prior: Prior) -> Basis:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from betafield._locks import cached
 from betafield._rows import distinct
 from betafield.process import cosines, linear, wrapped
-from betafield.process.basis import Basis, Effects
+from betafield.process.basis import ADDITIVE, Basis, Effects
 from betafield.process.curvature import Arrow, Curvature, Low, Whole
 from betafield.process.pooled import Pooled
 
@@ -346,7 +346,7 @@ def _plain(basis: Basis, x: Floats) -> Cosines:
     """Return Φ̃ of a basis without levels."""
     d = len(basis.margin)
     x = x[:, :d]
-    if d > FEW or basis.kinds or basis.is_additive:
+    if d > FEW or basis.kinds or basis.form == ADDITIVE:
         return Dense(basis, x)
     angles, highest = basis.angles(x), basis.J.max(axis=0)
     ones = [np.ones((len(x), 1))] * (FEW - d)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from betafield.process import linear, wrapped
-from betafield.process.basis import Basis, Prior, basis
+from betafield.process.basis import QUADRATIC, Basis, Prior, basis
 from betafield.process.curvature import Curvature, Low, Whole
 from betafield.process.design import SPARSE, Design, of_rows
 from betafield.process.likelihood import Likelihood, Reading
@@ -48,8 +48,9 @@ NEARBY, MOST_PROMISED = 0.5, 2.0
 LESS = 0.1
 # If less than this share of a scoring step could be taken, curvature is larger than it assumes.
 SHORT = 0.25
-# Most steps, and most halvings of a step. A loss smaller than SLACK is rounding.
-STEPS, HALVINGS, SLACK = 60, 30, 1e-11
+# Most steps, and how many times as many for a final mode: rarely, if outcomes contradict their
+# contexts, they are needed. Most halvings of a step. A loss smaller than SLACK is rounding.
+STEPS, PATIENCE, HALVINGS, SLACK = 60, 4, 30, 1e-11
 
 
 class Mode(NamedTuple):
@@ -83,8 +84,13 @@ class Mode(NamedTuple):
 
     @property
     def lengths(self) -> Floats:
-        """Return the length scales, in units of the box."""
+        """Return the length scales, in units of the box.
+
+        A polynomial reaches over the whole domain, and further along features that matter less.
+        """
         own = np.exp(self.theta[1 : 1 + len(self.basis.margin)])
+        if self.basis.form == QUADRATIC:
+            own /= min(1.0, float(own.min()))
         return wrapped.lengths(own, self.basis.kinds)
 
 
@@ -158,7 +164,7 @@ def _sought(
     at, differs = _at(phi, b, said), _differs(said)
     nearby, is_steep = NEARBY, False
     before: tuple[Floats, Floats] | None = None
-    for _ in range(steps):
+    for _ in range(steps if gain > FINE else PATIENCE * steps):
         weight = at.reading.steepest if is_steep else at.reading.information
         curvature, target = _scored(phi, at.f, at.reading, weight)
         step = target - at.b

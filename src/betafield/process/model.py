@@ -138,15 +138,9 @@ class Smooth:
 
     @cached
     def companions(self) -> dict[int, Companion]:
-        """The rougher companions of the processes that are not negligible, by index.
-
-        With nodes of unknown rates, a process has that of its heaviest node at all of them.
-        """
+        """The rougher companions of the processes that are not negligible, by index."""
         kept, _ = law.counted(self.weights)
-        nodes = max(len(self.nodes), 1)
-        best = self.weights.reshape(-1, nodes).argmax(axis=1)
-        each = {int(p): companion(self.fits[p * nodes + best[p]]) for p in np.unique(kept // nodes)}
-        found = {int(i): each[int(i) // nodes] for i in kept}
+        found = {int(i): companion(self.fits[i]) for i in kept}
         return {i: one for i, one in found.items() if one is not None}
 
     @cached
@@ -194,7 +188,7 @@ class Smooth:
         is at its lower bound.
         """
         best = self.fits[int(np.argmax(self.weights))]
-        is_shortest = bool(np.any(best.theta[1 : 1 + len(best.lengths)] <= SHORTEST))
+        is_shortest = bool(np.any(np.log(best.lengths) <= SHORTEST + 1e-9))
         is_short = is_shortest and not best.problem.rows.is_places
         return best.mode.basis.is_capped or is_short
 
