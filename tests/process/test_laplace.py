@@ -120,7 +120,8 @@ def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated)
     expected = slopes(whole, rows, sparse=np.inf)
     assert isinstance(whole.curvature, Whole)
     found = slopes(few, rows, sparse=1.0)
-    assert few.evidence == pytest.approx(whole.evidence, abs=1e-9)
+    # Modes are found to 1e-16 nats, so b to √1e-16, and log |M₀| changes linearly with b.
+    assert few.evidence == pytest.approx(whole.evidence, abs=1e-7)
     np.testing.assert_allclose(few.f, whole.f, atol=1e-8)
     np.testing.assert_allclose(few.b, whole.b, atol=1e-8)
     for name in ("gradient", "information", "S", "leverages", "moves"):
