@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from betafield.process.basis import ADDITIVE, FREE, QUADRATIC, Prior
+from betafield.process.design import matrix
 from betafield.process.fit import (
     LARGEST,
     LEARNED_FROM,
@@ -185,6 +186,11 @@ def test_a_polynomial_reaches_over_the_whole_domain():
     assert found.lengths[0] / found.lengths[1] == pytest.approx(
         np.exp(-np.diff(found.theta[1:])[0])
     )
+    # Far away, f varies as much as polynomials do over the domain.
+    basis, at = found.mode.basis, np.random.default_rng(5).random((20_000, 2))
+    P = matrix(basis, at) - matrix(basis, np.full((1, 2), 0.5))
+    assert found.mode.variance == pytest.approx(np.mean((P**2).sum(axis=1)), rel=0.05)
+    assert found.mode.variance > 2.0 * np.exp(2.0 * found.theta[0])
 
 
 def test_waves_are_not_of_second_degree():

@@ -77,7 +77,7 @@ class Member(NamedTuple):
     @property
     def deviation(self) -> float:
         """σ, the standard deviation of the field far from all trials."""
-        return math.exp(self.mode.theta[0])
+        return math.sqrt(self.mode.variance)
 
     @property
     def base(self) -> float:

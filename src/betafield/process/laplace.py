@@ -21,6 +21,7 @@ The gradient is exact if Fisher information equals the observed one (logit witho
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +93,22 @@ class Mode(NamedTuple):
         if self.basis.form == QUADRATIC:
             own /= min(1.0, float(own.min()))
         return wrapped.lengths(own, self.basis.kinds)
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of f far from all trials: σ².
+
+        That of a polynomial is its prior variance on average over the domain, if it is larger:
+        σ² E(z + z²/2), z = Σ (x_a − ½)²/ℓ_a².
+        """
+        sigma = math.exp(2.0 * self.theta[0])
+        if self.basis.form != QUADRATIC:
+            return sigma
+        u = np.exp(-2.0 * self.theta[1:])
+        # Of a uniform x, (x − ½)² has the mean 1/12, and its square has 1/80.
+        first = float(u.sum()) / 12.0
+        second = first**2 + float((u**2).sum()) * (1.0 / 80.0 - 1.0 / 144.0)
+        return sigma * max(1.0, first + 0.5 * second)
 
 
 class Slopes(NamedTuple):

@@ -26,6 +26,7 @@ standard deviation of f times the slope of that function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -73,7 +74,7 @@ class Surface:
     lengths : array of shape (d,)
         ℓ.
     variance : float
-        σ².
+        σ², the variance of f far from all trials.
     base : float
         c₀, to which f returns far from all trials.
     tau : float
@@ -106,7 +107,7 @@ def surface(fit: Fit, is_exact: bool = True) -> Surface:
     if is_exact and can_be_sampled(fit):
         mean, S = moments(fit)
         b = 0.5 * (mode.b + mean)
-    variance, tau = float(np.exp(2.0 * fit.theta[0])), group_deviation(fit.mode.basis)
+    variance, tau = mode.variance, group_deviation(mode.basis)
     wide, own_base = widened(fit, S), base(fit.problem, mode)
     return Surface(link, mode.basis, b, S, wide, fit.lengths, variance, own_base, tau)
 
@@ -147,7 +148,7 @@ def base(problem: Problem, mode: Mode) -> float:
     """Return c₀."""
     n, link = problem.rows.n, problem.link
     rate = np.array([np.sum(n * link.value(mode.f)) / n.sum()])
-    deviation = np.sqrt(np.exp(2.0 * mode.theta[:1]) + group_deviation(mode.basis) ** 2)
+    deviation = np.array([math.hypot(math.sqrt(mode.variance), group_deviation(mode.basis))])
     return float(averages.centred(link, rate, deviation, link.inverse(rate))[0])
 
 
