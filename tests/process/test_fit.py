@@ -21,6 +21,7 @@ from betafield.process.fit import (
     Problem,
     fit,
     fit_links,
+    groups,
     hashes,
     sampled,
     weights,
@@ -191,6 +192,11 @@ def test_a_polynomial_reaches_over_the_whole_domain():
     P = matrix(basis, at) - matrix(basis, np.full((1, 2), 0.5))
     assert found.mode.variance == pytest.approx(np.mean((P**2).sum(axis=1)), rel=0.05)
     assert found.mode.variance > 2.0 * np.exp(2.0 * found.theta[0])
+    # Effects of groups are no part of that.
+    theta, group = np.append(found.theta, 1.0), np.arange(3_000) % 7 / 6.0
+    grouped = rows_of(np.column_stack([x, group]), y.astype(np.int64))._replace(is_grouped=True)
+    prior = found.problem.prior._replace(effects=groups(grouped))
+    assert mode(theta, grouped, LOGIT, prior).variance == found.mode.variance
 
 
 def test_waves_are_not_of_second_degree():

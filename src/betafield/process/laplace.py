@@ -104,7 +104,7 @@ class Mode(NamedTuple):
         sigma = math.exp(2.0 * self.theta[0])
         if self.basis.form != QUADRATIC:
             return sigma
-        u = np.exp(-2.0 * self.theta[1:])
+        u = np.exp(-2.0 * self.theta[1 : 1 + len(self.basis.margin)])
         # Of a uniform x, (x − ½)² has the mean 1/12, and its square has 1/80.
         first = float(u.sum()) / 12.0
         second = first**2 + float((u**2).sum()) * (1.0 / 80.0 - 1.0 / 144.0)
