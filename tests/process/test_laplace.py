@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
@@ -12,6 +12,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 
 from betafield import contexts
+from betafield.process import linear
 from betafield.process.basis import Prior, basis
 from betafield.process.curvature import Low, Whole
 from betafield.process.design import matrix
@@ -114,20 +115,23 @@ def test_few_rows_are_learned_from_as_many_are(seed, d, link, is_told, repeated)
     n = rng.integers(1, 9, 12)
     rows = Rows(x, n, rng.binomial(n, 0.6), np.tile(GUESS if is_told else [0.0, 1.0], (12, 1)))
     theta, prior = theta_of(link, d, float(rng.uniform(0.04, 0.15))), Prior(link.scale, 1e5)
+    # A row that is nearly, but not quite, within the span of others is rounded to it (`SINGULAR`).
+    P = matrix(basis(theta, prior), x)
+    outside = np.diag(np.linalg.qr(P.T, mode="r")) ** 2 / (P**2).sum(axis=1)
+    assume(((outside > 1e3 * linear.SINGULAR) | (outside < 1e-25)).all())
     few = mode(theta, rows, link, prior, sparse=1.0)
     assert isinstance(few.curvature, Low)
     whole = mode(theta, rows, link, prior, sparse=np.inf)
     expected = slopes(whole, rows, sparse=np.inf)
     assert isinstance(whole.curvature, Whole)
     found = slopes(few, rows, sparse=1.0)
-    # Modes are found to 1e-16 nats, so b to √1e-16, and all else changes linearly with b.
-    assert few.evidence == pytest.approx(whole.evidence, abs=1e-7)
-    np.testing.assert_allclose(few.f, whole.f, atol=1e-7)
-    np.testing.assert_allclose(few.b, whole.b, atol=1e-7)
+    assert few.evidence == pytest.approx(whole.evidence, abs=1e-9)
+    np.testing.assert_allclose(few.f, whole.f, atol=1e-8)
+    np.testing.assert_allclose(few.b, whole.b, atol=1e-8)
     for name in ("gradient", "information", "S", "leverages", "moves"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-7)
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-8)
     U = few.curvature.factor()
-    np.testing.assert_allclose(U.T @ U, whole.curvature.U.T @ whole.curvature.U, atol=1e-7)
+    np.testing.assert_allclose(U.T @ U, whole.curvature.U.T @ whole.curvature.U, atol=1e-8)
     step = rng.normal(size=len(few.b))
     assert few.curvature.form(step) == pytest.approx(whole.curvature.form(step))
     np.testing.assert_allclose(few.curvature.solve(step), whole.curvature.solve(step), atol=1e-9)

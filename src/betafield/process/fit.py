@@ -226,9 +226,13 @@ def _of_forms(free: Fit) -> list[Fit]:
     rows, link, _ = free.problem
     if rows.kinds or rows.columns:
         return []
-    tried = [form for form, (least, most) in FEATURES.items() if least <= rows.d <= most]
-    found = [fit(rows, link, form=form) for form in tried]
+    found = [fit(rows, link, form=form) for form in forms(rows.d)]
     return [each for each in found if each.objective > free.objective - PROMISING]
+
+
+def forms(d: int) -> list[str]:
+    """Return the forms of d features that are tried beside a free one."""
+    return [form for form, (least, most) in FEATURES.items() if least <= d <= most]
 
 
 def _optima(first: Fit) -> list[Fit]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from betafield.process.basis import FREE
 from betafield.process.boxes import SCALES, WRAPPED
 from betafield.process.finding import NEAREST
-from betafield.process.fit import FEATURES, LONGEST, SHORTEST
+from betafield.process.fit import LONGEST, SHORTEST, forms
 from betafield.process.found import Component, Found, Window
 from betafield.process.links import LINKS
 
@@ -77,18 +75,12 @@ def _require_process(component: Component, d: int, extra: int = 0) -> None:
     is_sound &= correlation == 0.0 or CORRELATION[0] <= correlation <= CORRELATION[1]
     low, high = SMOOTHNESS
     is_known = smoothness is None or low <= smoothness <= high
-    is_known &= form == FREE or (smoothness is None and _can_have(form, d))
+    is_known &= form == FREE or (smoothness is None and form in forms(d))
     is_known &= len(scale) in (0, d) and set(scale) <= {*SCALES, *WRAPPED}
     is_sound = is_sound and bool(np.abs(theta).max() <= LOUD)
     is_sound = is_sound and bool(np.all(np.abs(theta[1 : 1 + d] - MIDDLE) <= REACH))
     if not (is_sound and is_known):
         raise ValueError(f"found: {link!r:.40} with {theta!r:.60} is not a process")
-
-
-def _can_have(form: str, d: int) -> bool:
-    """Return whether a process of d features can have this form beside the free one."""
-    least, most = FEATURES.get(form, (math.inf, 0.0))
-    return least <= d <= most
 
 
 def _require_window(window: Window, d: int, columns: int = 0) -> None:
